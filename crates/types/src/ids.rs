@@ -89,6 +89,11 @@ number! {
     ConnectionNumber(u64), "c"
 }
 
+number! {
+    /// Names one request of one connection until it is answered; issued by the server's front.
+    RequestToken(u64), "r"
+}
+
 impl ProducerId {
     /// From the wire, where a negative number means "none".
     #[must_use]

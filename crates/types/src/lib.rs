@@ -18,7 +18,7 @@ mod time;
 pub use code::ErrorCode;
 pub use ids::{
     ConnectionNumber, CoordinatorEpoch, LeaderEpoch, LogSequence, Offset, PartitionHandle, PartitionIndex,
-    ProducerEpoch, ProducerId, ProducerStamp, ShardEpoch, ShardId, TopicId, TransactionNumber,
+    ProducerEpoch, ProducerId, ProducerStamp, RequestToken, ShardEpoch, ShardId, TopicId, TransactionNumber,
 };
 pub use limits::{
     AUTOMATIC_METADATA_LIMIT_BYTES, MAX_PARTITIONS_PER_TRANSACTION, MAX_USABLE_EPOCH, PRODUCER_ID_BASE_LIMIT,
@@ -26,4 +26,4 @@ pub use limits::{
 };
 pub use names::{GroupId, TopicName, TransactionalId};
 pub use sequence::{Sequence, SequencePosition, SequenceRange};
-pub use time::{DurationMs, Now, PayloadChecksum, WallTime};
+pub use time::{Context, DurationMs, Now, PayloadChecksum, WallTime};

@@ -80,3 +80,14 @@ impl fmt::Display for DurationMs {
 /// header (design section 3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct PayloadChecksum(pub u32);
+
+/// What one step of the core may know of the world: given in, never asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Context {
+    /// The broker's clock: drives every timeout and expiry.
+    pub now: Now,
+    /// Wall clock: stamps records, markers and answers.
+    pub wall: WallTime,
+    /// Fresh random bytes for ids that this step makes.
+    pub entropy: [u8; 32],
+}

@@ -1,0 +1,64 @@
+//! Every event of the one log, one numbered file each, and what readers may see of it.
+//!
+//! Purpose: an [`Event`] is everything that `apply` takes, live and on replay; its written format is in
+//! `docs/formats/events.md`. Invariants: an event is complete (whatever was random, configured or read from a clock
+//! and matters later stands in it); numbers and versions are never reused; an unknown number or a newer version is
+//! refused with an error that says so. What it does not do: decide anything, hold state, know files.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod codec;
+#[macro_use]
+mod define;
+
+mod e001_shard_started;
+mod e002_producer_ids_reserved;
+mod e003_topic_created;
+mod e004_topic_deleted;
+mod e010_batch_appended;
+mod e011_producers_shrunk;
+mod e012_stubs_dropped;
+mod e020_transactional_id_initialized;
+mod e021_transaction_extended;
+mod e022_transaction_ended;
+mod e023_transactional_id_expired;
+mod e030_offsets_committed;
+mod e031_pending_offsets_added;
+mod visible;
+
+pub use codec::{Decode, DecodeError, Encode, Reader};
+pub use e001_shard_started::ShardStarted;
+pub use e002_producer_ids_reserved::ProducerIdsReserved;
+pub use e003_topic_created::{Setting, TopicCreated};
+pub use e004_topic_deleted::TopicDeleted;
+pub use e010_batch_appended::{BatchAppended, BatchProducer};
+pub use e011_producers_shrunk::ProducersShrunk;
+pub use e012_stubs_dropped::StubsDropped;
+pub use e020_transactional_id_initialized::{Author, InitCause, TransactionalIdInitialized};
+pub use e021_transaction_extended::{Protocol, TransactionExtended};
+pub use e022_transaction_ended::{EndCause, Marker, Outcome, TransactionEnded};
+pub use e023_transactional_id_expired::TransactionalIdExpired;
+pub use e030_offsets_committed::{CommittedOffset, OffsetsCommitted};
+pub use e031_pending_offsets_added::PendingOffsetsAdded;
+pub use visible::{AbortedTransaction, Visible};
+
+define::events! {
+    1 ShardStarted, version 1;
+    2 ProducerIdsReserved, version 1;
+    3 TopicCreated, version 1;
+    4 TopicDeleted, version 1;
+    10 BatchAppended, version 1;
+    11 ProducersShrunk, version 1;
+    12 StubsDropped, version 1;
+    20 TransactionalIdInitialized, version 1;
+    21 TransactionExtended, version 1;
+    22 TransactionEnded, version 1;
+    23 TransactionalIdExpired, version 1;
+    30 OffsetsCommitted, version 1;
+    31 PendingOffsetsAdded, version 1;
+}
+
+#[cfg(test)]
+mod tests;

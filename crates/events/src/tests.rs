@@ -1,0 +1,217 @@
+//! Every event survives its written form; foreign bytes are refused with a reason.
+
+use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
+
+use semel_types::{
+    DurationMs, GroupId, LeaderEpoch, Now, Offset, PartitionHandle, PayloadChecksum, ProducerEpoch,
+    ProducerId, ProducerStamp, Sequence, ShardEpoch, ShardId, TopicId, TopicName, TransactionNumber,
+    TransactionalId, WallTime,
+};
+
+use super::*;
+
+fn stamp(id: i64, epoch: i16) -> ProducerStamp {
+    ProducerStamp {
+        id: ProducerId::new(id),
+        epoch: ProducerEpoch::new(epoch),
+    }
+}
+
+fn author() -> Author {
+    Author {
+        client_id: Arc::from("app-2"),
+        software: Arc::from("java 4.4.0"),
+        address: Arc::from("10.0.0.7:51544"),
+        api: "InitProducerId".to_string(),
+    }
+}
+
+fn offset() -> CommittedOffset {
+    CommittedOffset {
+        partition: PartitionHandle::new(7),
+        offset: Offset::new(1 << 40),
+        leader_epoch: Some(LeaderEpoch::new(3)),
+        metadata: Arc::from("note"),
+    }
+}
+
+/// One of each kind, with fields at their edges.
+fn samples() -> Vec<Event> {
+    let (now, wall) = (Now::from_ms(i64::MAX), WallTime::from_ms(-1));
+    let id = TransactionalId::from("orders-1");
+    let partitions = vec![PartitionHandle::new(0), PartitionHandle::new(u32::MAX)];
+    vec![
+        ShardStarted {
+            shard: ShardId::new(0),
+            shard_epoch: ShardEpoch::new(9),
+            now,
+            wall,
+            may_have_lost_writes: true,
+            software: "0.1.0".to_string(),
+        }
+        .into(),
+        ProducerIdsReserved {
+            first: ProducerId::new(1 << 38),
+            end: ProducerId::new((1 << 38) + 1000),
+        }
+        .into(),
+        TopicCreated {
+            id: TopicId::new([7; 16]),
+            name: TopicName::from("orders"),
+            partitions: partitions.clone(),
+            settings: vec![Setting {
+                name: "retention.ms".to_string(),
+                value: "1".to_string(),
+            }],
+            may_have_forgotten: ProducerId::new(0),
+            now,
+        }
+        .into(),
+        TopicDeleted {
+            id: TopicId::new([7; 16]),
+            next_unissued: ProducerId::new(12),
+            now,
+        }
+        .into(),
+        BatchAppended {
+            partition: PartitionHandle::new(1),
+            base_offset: Offset::new(i64::MAX),
+            count: u32::MAX,
+            producer: Some(BatchProducer {
+                stamp: stamp(1, 2),
+                first_sequence: Sequence::MAX,
+                checksum: PayloadChecksum(0xdead_beef),
+                transaction: Some(TransactionNumber::new(5)),
+            }),
+            now,
+        }
+        .into(),
+        ProducersShrunk {
+            first: ProducerId::new(0),
+            end: ProducerId::new(64),
+            idle_since: now,
+        }
+        .into(),
+        StubsDropped {
+            producers: vec![ProducerId::new(3)],
+            partitions: partitions.clone(),
+        }
+        .into(),
+        TransactionalIdInitialized {
+            id: id.clone(),
+            cause: InitCause::Recovery,
+            identity: stamp(1, 3),
+            carried: Some(stamp(1, 2)),
+            timeout: DurationMs::from_ms(60_000),
+            author: author(),
+            now,
+            wall,
+        }
+        .into(),
+        TransactionExtended {
+            id: id.clone(),
+            number: TransactionNumber::new(1),
+            protocol: Protocol::Version2,
+            partitions,
+            groups: vec![GroupId::from("g")],
+            now,
+        }
+        .into(),
+        TransactionEnded {
+            id: id.clone(),
+            number: TransactionNumber::new(1),
+            outcome: Outcome::Commit,
+            cause: EndCause::EndTxn,
+            version2: true,
+            marker_stamp: stamp(1, 4),
+            markers: vec![Marker {
+                partition: PartitionHandle::new(1),
+                offset: Offset::new(8),
+            }],
+            groups: vec![GroupId::from("g")],
+            identity_before: stamp(1, 3),
+            identity_after: stamp(1, 4),
+            author: Some(author()),
+            now,
+            wall,
+        }
+        .into(),
+        TransactionalIdExpired {
+            id: id.clone(),
+            identity: stamp(1, 4),
+            now,
+        }
+        .into(),
+        OffsetsCommitted {
+            group: GroupId::from("g"),
+            offsets: vec![offset()],
+            now,
+        }
+        .into(),
+        PendingOffsetsAdded {
+            group: GroupId::from("g"),
+            id,
+            stamp: stamp(1, 4),
+            number: TransactionNumber::new(2),
+            offsets: vec![offset(), offset()],
+            now,
+        }
+        .into(),
+    ]
+}
+
+#[test]
+fn every_event_survives_its_written_form() {
+    for event in samples() {
+        let mut bytes = Vec::new();
+        event.encode(&mut bytes);
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(
+            Event::decode(&mut reader).as_ref(),
+            Ok(&event),
+            "{}",
+            event.name()
+        );
+        assert!(reader.is_empty(), "{} left bytes", event.name());
+    }
+}
+
+#[test]
+fn an_event_cut_anywhere_is_refused() {
+    for event in samples() {
+        let mut bytes = Vec::new();
+        event.encode(&mut bytes);
+        for cut in 0..bytes.len() {
+            assert!(
+                Event::decode(&mut Reader::new(&bytes[..cut])).is_err(),
+                "{} cut at {cut}",
+                event.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unknown_event_and_a_newer_version_are_named() {
+    assert_eq!(
+        Event::decode(&mut Reader::new(&[99, 1])),
+        Err(DecodeError::UnknownEvent { number: 99 })
+    );
+    let newer = Event::decode(&mut Reader::new(&[4, 2]));
+    assert_eq!(
+        newer,
+        Err(DecodeError::NewerEvent {
+            event: "TopicDeleted",
+            version: 2
+        })
+    );
+}
+
+#[test]
+fn a_hostile_length_is_refused_before_anything_is_reserved() {
+    let bytes = [0xff, 0xff, 0xff, 0xff, 0x7f];
+    assert!(matches!(
+        Vec::<u64>::decode(&mut Reader::new(&bytes)),
+        Err(DecodeError::Truncated { .. })
+    ));
+}
