@@ -57,10 +57,7 @@ impl fmt::Display for DecodeError {
             Self::Text { position } => write!(f, "a text at {position} is not UTF-8"),
             Self::Choice { of, found } => write!(f, "{found} is no {of}"),
             Self::UnknownEvent { number } => {
-                write!(
-                    f,
-                    "event {number} is unknown to this version of Semel; a newer one wrote it"
-                )
+                write!(f, "event {number} is unknown to this version of Semel; a newer one wrote it")
             }
             Self::NewerEvent { event, version } => {
                 write!(f, "event {event} has version {version}; a newer Semel wrote it")
@@ -116,9 +113,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`DecodeError::Truncated`] if fewer are left.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
-        let error = DecodeError::Truncated {
-            position: self.position,
-        };
+        let error = DecodeError::Truncated { position: self.position };
         let end = self.position.checked_add(count).ok_or(error)?;
         let taken = self.bytes.get(self.position..end).ok_or(error)?;
         self.position = end;
@@ -153,11 +148,7 @@ impl<'a> Reader<'a> {
     pub fn length(&mut self) -> Result<usize, DecodeError> {
         let position = self.position;
         let length = usize::try_from(self.unsigned()?).map_err(|_| DecodeError::Number { position })?;
-        if length > self.remaining() {
-            Err(DecodeError::Truncated { position })
-        } else {
-            Ok(length)
-        }
+        if length > self.remaining() { Err(DecodeError::Truncated { position }) } else { Ok(length) }
     }
 }
 
@@ -368,10 +359,7 @@ impl Encode for ProducerStamp {
 
 impl Decode for ProducerStamp {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            id: Decode::decode(reader)?,
-            epoch: Decode::decode(reader)?,
-        })
+        Ok(Self { id: Decode::decode(reader)?, epoch: Decode::decode(reader)? })
     }
 }
 
@@ -386,11 +374,7 @@ impl<T: Encode> Encode for Option<T> {
 
 impl<T: Decode> Decode for Option<T> {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        if bool::decode(reader)? {
-            T::decode(reader).map(Some)
-        } else {
-            Ok(None)
-        }
+        if bool::decode(reader)? { T::decode(reader).map(Some) } else { Ok(None) }
     }
 }
 

@@ -11,10 +11,7 @@ use semel_types::{
 use super::*;
 
 fn stamp(id: i64, epoch: i16) -> ProducerStamp {
-    ProducerStamp {
-        id: ProducerId::new(id),
-        epoch: ProducerEpoch::new(epoch),
-    }
+    ProducerStamp { id: ProducerId::new(id), epoch: ProducerEpoch::new(epoch) }
 }
 
 fn author() -> Author {
@@ -50,25 +47,20 @@ fn samples() -> Vec<Event> {
             software: "0.1.0".to_string(),
         }
         .into(),
-        ProducerIdsReserved {
-            first: ProducerId::new(1 << 38),
-            end: ProducerId::new((1 << 38) + 1000),
-        }
-        .into(),
+        ProducerIdsReserved { first: ProducerId::new(1 << 38), end: ProducerId::new((1 << 38) + 1000) }
+            .into(),
         TopicCreated {
             id: TopicId::new([7; 16]),
             name: TopicName::from("orders"),
             partitions: partitions.clone(),
-            settings: vec![Setting {
-                name: "retention.ms".to_string(),
-                value: "1".to_string(),
-            }],
+            settings: vec![Setting { name: "retention.ms".to_string(), value: "1".to_string() }],
             may_have_forgotten: ProducerId::new(0),
             now,
         }
         .into(),
         TopicDeleted {
             id: TopicId::new([7; 16]),
+            partitions: partitions.clone(),
             next_unissued: ProducerId::new(12),
             now,
         }
@@ -86,17 +78,8 @@ fn samples() -> Vec<Event> {
             now,
         }
         .into(),
-        ProducersShrunk {
-            first: ProducerId::new(0),
-            end: ProducerId::new(64),
-            idle_since: now,
-        }
-        .into(),
-        StubsDropped {
-            producers: vec![ProducerId::new(3)],
-            partitions: partitions.clone(),
-        }
-        .into(),
+        ProducersShrunk { first: ProducerId::new(0), end: ProducerId::new(64), idle_since: now }.into(),
+        StubsDropped { producers: vec![ProducerId::new(3)], partitions: partitions.clone() }.into(),
         TransactionalIdInitialized {
             id: id.clone(),
             cause: InitCause::Recovery,
@@ -124,10 +107,7 @@ fn samples() -> Vec<Event> {
             cause: EndCause::EndTxn,
             version2: true,
             marker_stamp: stamp(1, 4),
-            markers: vec![Marker {
-                partition: PartitionHandle::new(1),
-                offset: Offset::new(8),
-            }],
+            markers: vec![Marker { partition: PartitionHandle::new(1), offset: Offset::new(8) }],
             groups: vec![GroupId::from("g")],
             identity_before: stamp(1, 3),
             identity_after: stamp(1, 4),
@@ -136,18 +116,8 @@ fn samples() -> Vec<Event> {
             wall,
         }
         .into(),
-        TransactionalIdExpired {
-            id: id.clone(),
-            identity: stamp(1, 4),
-            now,
-        }
-        .into(),
-        OffsetsCommitted {
-            group: GroupId::from("g"),
-            offsets: vec![offset()],
-            now,
-        }
-        .into(),
+        TransactionalIdExpired { id: id.clone(), identity: stamp(1, 4), now }.into(),
+        OffsetsCommitted { group: GroupId::from("g"), offsets: vec![offset()], now }.into(),
         PendingOffsetsAdded {
             group: GroupId::from("g"),
             id,
@@ -166,12 +136,7 @@ fn every_event_survives_its_written_form() {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         let mut reader = Reader::new(&bytes);
-        assert_eq!(
-            Event::decode(&mut reader).as_ref(),
-            Ok(&event),
-            "{}",
-            event.name()
-        );
+        assert_eq!(Event::decode(&mut reader).as_ref(), Ok(&event), "{}", event.name());
         assert!(reader.is_empty(), "{} left bytes", event.name());
     }
 }
@@ -182,36 +147,20 @@ fn an_event_cut_anywhere_is_refused() {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         for cut in 0..bytes.len() {
-            assert!(
-                Event::decode(&mut Reader::new(&bytes[..cut])).is_err(),
-                "{} cut at {cut}",
-                event.name()
-            );
+            assert!(Event::decode(&mut Reader::new(&bytes[..cut])).is_err(), "{} cut at {cut}", event.name());
         }
     }
 }
 
 #[test]
 fn an_unknown_event_and_a_newer_version_are_named() {
-    assert_eq!(
-        Event::decode(&mut Reader::new(&[99, 1])),
-        Err(DecodeError::UnknownEvent { number: 99 })
-    );
+    assert_eq!(Event::decode(&mut Reader::new(&[99, 1])), Err(DecodeError::UnknownEvent { number: 99 }));
     let newer = Event::decode(&mut Reader::new(&[4, 2]));
-    assert_eq!(
-        newer,
-        Err(DecodeError::NewerEvent {
-            event: "TopicDeleted",
-            version: 2
-        })
-    );
+    assert_eq!(newer, Err(DecodeError::NewerEvent { event: "TopicDeleted", version: 2 }));
 }
 
 #[test]
 fn a_hostile_length_is_refused_before_anything_is_reserved() {
     let bytes = [0xff, 0xff, 0xff, 0xff, 0x7f];
-    assert!(matches!(
-        Vec::<u64>::decode(&mut Reader::new(&bytes)),
-        Err(DecodeError::Truncated { .. })
-    ));
+    assert!(matches!(Vec::<u64>::decode(&mut Reader::new(&bytes)), Err(DecodeError::Truncated { .. })));
 }

@@ -121,11 +121,7 @@ impl ProducerEpoch {
     /// The bumped epoch, or `None` when only a new producer id can follow.
     #[must_use]
     pub const fn bumped(self) -> Option<Self> {
-        if self.is_exhausted() {
-            None
-        } else {
-            Some(Self(self.0 + 1))
-        }
+        if self.is_exhausted() { None } else { Some(Self(self.0 + 1)) }
     }
 }
 
@@ -142,11 +138,7 @@ impl Offset {
     /// Records between an earlier offset and this one; zero if `earlier` is not earlier.
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
-        if self.0 > earlier.0 {
-            self.0.abs_diff(earlier.0)
-        } else {
-            0
-        }
+        if self.0 > earlier.0 { self.0.abs_diff(earlier.0) } else { 0 }
     }
 }
 

@@ -84,10 +84,7 @@ impl SequenceRange {
     /// The range of a batch of `count` records (at least 1).
     #[must_use]
     pub const fn of(first: Sequence, count: u32) -> Self {
-        Self {
-            first,
-            last: first.plus(count.saturating_sub(1)),
-        }
+        Self { first, last: first.plus(count.saturating_sub(1)) }
     }
 
     /// True if the range passes from 2147483647 to 0.
@@ -111,10 +108,7 @@ mod tests {
     fn the_successor_of_the_largest_sequence_is_zero() {
         assert_eq!(Sequence::MAX.next(), Sequence::ZERO);
         assert!(SequenceRange::of(Sequence::MAX, 2).wraps());
-        assert_eq!(
-            Sequence::ZERO.against(Sequence::MAX, false),
-            SequencePosition::Next
-        );
+        assert_eq!(Sequence::ZERO.against(Sequence::MAX, false), SequencePosition::Next);
     }
 
     #[test]
