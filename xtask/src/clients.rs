@@ -44,12 +44,11 @@ pub fn find(project: &Project) -> Vec<Client> {
 
 /// Builds the server as it is released.
 pub fn build_server(project: &Project) -> Outcome {
-    match outcome(project.cargo(&["build", "--release", "--bin", "semel"])) {
-        Outcome::Passed if !server(project).is_file() => {
-            Outcome::Failed(format!("{} was not built", server(project).display()))
-        }
-        other => other,
+    let built = outcome(project.cargo(&["build", "--release", "--bin", "semel"]));
+    if built == Outcome::Passed && !server(project).is_file() {
+        return Outcome::Failed(format!("{} was not built", server(project).display()));
     }
+    built
 }
 
 fn server(project: &Project) -> PathBuf {

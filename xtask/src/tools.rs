@@ -44,7 +44,7 @@ pub fn advisories(project: &Project) -> Outcome {
     let Some(tool) = DENY.find_or_build(project) else {
         return Outcome::NotRun("cargo-deny is not there and could not be installed".into());
     };
-    let mut fetch = project.command(&tool, &["--log-level", "off", "fetch", "db"]);
+    let mut fetch = project.command(&tool, &["--log-level", "error", "fetch", "db"]);
     // Without a terminal git would wait for a name and a password that nobody gives.
     fetch.env("GIT_TERMINAL_PROMPT", "0");
     if process::run_group(&mut fetch, FETCH_LIMIT_S).is_err() {
@@ -61,10 +61,10 @@ const FETCH_LIMIT_S: u64 = 120;
 /// All tests of the workspace but those in documentation; with nextest, or with cargo's own runner.
 pub fn tests(project: &Project) -> Outcome {
     if let Some(tool) = NEXTEST.find(project) {
-        return outcome(project.command(tool, &["nextest", "run", "--workspace", "--all-targets"]));
+        return outcome(project.command(tool, &["nextest", "run", "--workspace"]));
     }
     println!("cargo-nextest is not there and could not be installed: cargo test runs the same tests, slower");
-    outcome(project.cargo(&["test", "--workspace", "--all-targets"]))
+    outcome(project.cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--examples"]))
 }
 
 impl Tool {
