@@ -44,9 +44,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         ["steps"] => with_project(|project| {
-            plan::all(project)
-                .iter()
-                .for_each(|step| println!("{:<16} {}", step.name, step.about));
+            plan::all(project).iter().for_each(|step| println!("{:<16} {}", step.name, step.about));
             ExitCode::SUCCESS
         }),
         ["test", ref options @ ..] => match Selection::parse(options) {

@@ -40,32 +40,17 @@ enum Work {
 
 impl Step {
     fn cargo(name: &str, about: &str, arguments: &'static [&'static str]) -> Self {
-        Self {
-            name: name.into(),
-            about: about.into(),
-            required_in_ci: true,
-            work: Work::Cargo(arguments),
-        }
+        Self { name: name.into(), about: about.into(), required_in_ci: true, work: Work::Cargo(arguments) }
     }
 
     fn tool(name: &str, about: &str, work: fn(&Project) -> Outcome) -> Self {
-        Self {
-            name: name.into(),
-            about: about.into(),
-            required_in_ci: true,
-            work: Work::Tool(work),
-        }
+        Self { name: name.into(), about: about.into(), required_in_ci: true, work: Work::Tool(work) }
     }
 
     fn client(client: Client) -> Self {
         let name = format!("clients/{}", client.name);
         let about = format!("real client `{}` against a running server", client.name);
-        Self {
-            name,
-            about,
-            required_in_ci: true,
-            work: Work::Client(client),
-        }
+        Self { name, about, required_in_ci: true, work: Work::Client(client) }
     }
 
     /// Runs it.
@@ -100,49 +85,28 @@ pub fn outcome(mut command: Command) -> Outcome {
 
 fn shown(command: &Command) -> String {
     let words = [command.get_program()].into_iter().chain(command.get_args());
-    let program = |word: &std::ffi::OsStr| {
-        word.to_string_lossy()
-            .rsplit('/')
-            .next()
-            .unwrap_or_default()
-            .to_owned()
-    };
+    let program =
+        |word: &std::ffi::OsStr| word.to_string_lossy().rsplit('/').next().unwrap_or_default().to_owned();
     format!("`{}`", words.map(program).collect::<Vec<_>>().join(" "))
 }
 
 /// All steps in their order.
 pub fn all(project: &Project) -> Vec<Step> {
     let mut steps = vec![
-        Step::cargo(
-            "format",
-            "the formatter would change nothing",
-            &["fmt", "--all", "--check"],
-        ),
+        Step::cargo("format", "the formatter would change nothing", &["fmt", "--all", "--check"]),
         Step::cargo(
             "clippy",
             "no warning in any target",
             &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
         ),
-        Step::cargo(
-            "tidy",
-            "sizes, words, layers, fences",
-            &["run", "--quiet", "--package", "semel-tidy"],
-        ),
-        Step::tool(
-            "deny",
-            "licences, sources and doubles of dependencies",
-            tools::deny,
-        ),
+        Step::cargo("tidy", "sizes, words, layers, fences", &["run", "--quiet", "--package", "semel-tidy"]),
+        Step::tool("deny", "licences, sources and doubles of dependencies", tools::deny),
         Step {
             required_in_ci: false,
             ..Step::tool("advisories", "known faults of dependencies", tools::advisories)
         },
         Step::tool("tests", "all Rust tests", tools::tests),
-        Step::cargo(
-            "doc-tests",
-            "examples in the documentation",
-            &["test", "--workspace", "--doc"],
-        ),
+        Step::cargo("doc-tests", "examples in the documentation", &["test", "--workspace", "--doc"]),
     ];
     let clients = clients::find(project);
     if !clients.is_empty() {
@@ -192,10 +156,9 @@ impl Selection {
         let names: Vec<_> = steps.iter().map(|step| step.name.clone()).collect();
         let chosen: Vec<_> = steps.into_iter().filter(|step| self.wants(step)).collect();
         match &self.only {
-            Some(only) if chosen.iter().all(|step| !Self::is_named(step, only)) => Err(format!(
-                "there is no step `{only}`; the steps are: {}",
-                names.join(", ")
-            )),
+            Some(only) if chosen.iter().all(|step| !Self::is_named(step, only)) => {
+                Err(format!("there is no step `{only}`; the steps are: {}", names.join(", ")))
+            }
             _ => Ok(chosen),
         }
     }
@@ -230,12 +193,7 @@ mod tests {
 
     fn chosen(options: &[&str]) -> Vec<String> {
         let selection = Selection::parse(options).expect("the options are known");
-        selection
-            .choose(steps())
-            .expect("the step exists")
-            .into_iter()
-            .map(|step| step.name)
-            .collect()
+        selection.choose(steps()).expect("the step exists").into_iter().map(|step| step.name).collect()
     }
 
     #[test]
@@ -248,10 +206,7 @@ mod tests {
     fn only_takes_one_step_and_clients_bring_their_server() {
         assert_eq!(chosen(&["--only", "tests"]), ["tests"]);
         assert_eq!(chosen(&["--only", "clients/go"]), ["server", "clients/go"]);
-        assert_eq!(
-            chosen(&["--only", "clients"]),
-            ["server", "clients/go", "clients/java"]
-        );
+        assert_eq!(chosen(&["--only", "clients"]), ["server", "clients/go", "clients/java"]);
     }
 
     #[test]
@@ -268,9 +223,6 @@ mod tests {
     fn a_command_that_fails_is_shown_as_it_was_called() {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "exit 3"]);
-        assert_eq!(
-            outcome(command),
-            Outcome::Failed("`sh -c exit 3` ended with exit code 3".into())
-        );
+        assert_eq!(outcome(command), Outcome::Failed("`sh -c exit 3` ended with exit code 3".into()));
     }
 }

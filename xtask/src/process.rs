@@ -36,9 +36,7 @@ impl Ending {
 /// It did not end with exit code 0.
 pub fn run(command: &mut Command) -> Result<(), Ending> {
     let status = command.stdin(Stdio::null()).status();
-    status
-        .map_err(|error| cannot_start(command, &error))
-        .and_then(judge)
+    status.map_err(|error| cannot_start(command, &error)).and_then(judge)
 }
 
 /// Runs `command` in a process group of its own for at most `limit_s` seconds; afterwards the group is ended.
@@ -72,10 +70,7 @@ fn wait(child: &mut Child, limit_s: u64) -> Result<(), Ending> {
 /// The group's number is the child's; nobody else has it while a member lives. An empty group is no error.
 fn end_group(child: &mut Child) {
     let group = format!("-{}", child.id());
-    let ended = Command::new("kill")
-        .args(["-KILL", "--", &group])
-        .stderr(Stdio::null())
-        .status();
+    let ended = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
     if ended.is_err() {
         eprintln!("`kill` cannot be run: processes of group {group} may be left");
     }
@@ -93,10 +88,7 @@ fn judge(status: ExitStatus) -> Result<(), Ending> {
 }
 
 fn cannot_start(command: &Command, error: &std::io::Error) -> Ending {
-    Ending::Broken(format!(
-        "{} cannot be started: {error}",
-        command.get_program().to_string_lossy()
-    ))
+    Ending::Broken(format!("{} cannot be started: {error}", command.get_program().to_string_lossy()))
 }
 
 #[cfg(test)]
@@ -117,10 +109,7 @@ mod tests {
 
     #[test]
     fn a_program_that_hangs_is_ended() {
-        assert_eq!(
-            run_group(&mut shell("exec sleep 600"), 0),
-            Err(Ending::TimedOut(0))
-        );
+        assert_eq!(run_group(&mut shell("exec sleep 600"), 0), Err(Ending::TimedOut(0)));
     }
 
     #[test]

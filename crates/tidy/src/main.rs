@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use semel_tidy::{SizeReport, Tree, check};
 
 fn main() -> ExitCode {
-    let root = std::env::args_os()
-        .nth(1)
-        .map_or_else(repository_root, PathBuf::from);
+    let root = std::env::args_os().nth(1).map_or_else(repository_root, PathBuf::from);
     match Tree::read(&root) {
         Ok(tree) => verdict(&tree),
         Err(error) => {
@@ -33,10 +31,7 @@ fn verdict(tree: &Tree) -> ExitCode {
     if violations.is_empty() {
         return ExitCode::SUCCESS;
     }
-    println!(
-        "{} to mend; rules and exceptions: docs/testing.md",
-        violations.len()
-    );
+    println!("{} to mend; rules and exceptions: docs/testing.md", violations.len());
     ExitCode::FAILURE
 }
 

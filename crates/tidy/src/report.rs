@@ -36,11 +36,7 @@ impl SizeReport {
 impl fmt::Display for SizeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [median, p95, longest] = [50, 95, 100].map(|percent| self.percentile(percent));
-        write!(
-            f,
-            "{} functions: median {median} lines, p95 {p95}, longest {longest}",
-            self.count()
-        )
+        write!(f, "{} functions: median {median} lines, p95 {p95}, longest {longest}", self.count())
     }
 }
 
@@ -50,13 +46,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_lengths_that_occur() {
-        let report = SizeReport {
-            lengths: vec![1, 2, 3, 40],
-        };
-        assert_eq!(
-            [0, 50, 95, 100].map(|percent| report.percentile(percent)),
-            [1, 2, 40, 40]
-        );
+        let report = SizeReport { lengths: vec![1, 2, 3, 40] };
+        assert_eq!([0, 50, 95, 100].map(|percent| report.percentile(percent)), [1, 2, 40, 40]);
         assert_eq!(SizeReport::default().percentile(50), 0);
     }
 }

@@ -72,10 +72,7 @@ impl RustSource {
     /// Whether that line is part of a test.
     pub fn is_test_line(&self, line: usize) -> bool {
         self.whole_file_is_test
-            || self
-                .test_lines
-                .iter()
-                .any(|(first, last)| (*first..=*last).contains(&line))
+            || self.test_lines.iter().any(|(first, last)| (*first..=*last).contains(&line))
     }
 
     /// How many of `total` lines are not part of a test.
@@ -85,9 +82,7 @@ impl RustSource {
 
     /// Functions outside tests.
     pub fn production_functions(&self) -> impl Iterator<Item = &Function> {
-        self.functions
-            .iter()
-            .filter(|function| !function.in_test && !self.whole_file_is_test)
+        self.functions.iter().filter(|function| !function.in_test && !self.whole_file_is_test)
     }
 
     /// Paths, without ending, of the modules that this file at `path` declares under `cfg(test)`.
@@ -97,29 +92,19 @@ impl RustSource {
             "lib.rs" | "main.rs" | "mod.rs" => folder.to_owned(),
             other => format!("{folder}/{}", other.trim_end_matches(".rs")),
         };
-        self.test_declarations
-            .iter()
-            .map(|module| format!("{below}/{module}"))
-            .collect()
+        self.test_declarations.iter().map(|module| format!("{below}/{module}")).collect()
     }
 }
 
 /// Folders and names whose Rust files are tests or drive tests.
 fn lies_among_tests(path: &str) -> bool {
-    let top = ["clients/", "fuzz/"]
-        .iter()
-        .any(|folder| path.starts_with(folder));
+    let top = ["clients/", "fuzz/"].iter().any(|folder| path.starts_with(folder));
     top || path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests" || part == "benches")
 }
 
 /// `#[test]`, `#[x::test]`, `#[cfg(test)]`, `#[cfg(all(test, ..))]`.
 fn is_test_attribute(attribute: &Attribute) -> bool {
-    if attribute
-        .path()
-        .segments
-        .last()
-        .is_some_and(|segment| segment.ident == "test")
-    {
+    if attribute.path().segments.last().is_some_and(|segment| segment.ident == "test") {
         return true;
     }
     let Meta::List(list) = &attribute.meta else {
@@ -146,10 +131,7 @@ fn flatten(stream: TokenStream, tokens: &mut Vec<Token>) {
 }
 
 fn push(tokens: &mut Vec<Token>, text: &str, at: LineColumn) {
-    tokens.push(Token {
-        text: text.to_owned(),
-        line: at.line,
-    });
+    tokens.push(Token { text: text.to_owned(), line: at.line });
 }
 
 fn brackets(delimiter: Delimiter) -> (&'static str, &'static str) {
@@ -175,12 +157,7 @@ impl Finder {
         let line = signature.span().start().line;
         let length = block.span().end().line - line + 1;
         let in_test = self.test_depth > 0;
-        self.functions.push(Function {
-            name: signature.ident.to_string(),
-            line,
-            length,
-            in_test,
-        });
+        self.functions.push(Function { name: signature.ident.to_string(), line, length, in_test });
     }
 
     /// Walks an item with `walk`, inside a test if its attributes say so.
@@ -198,15 +175,11 @@ impl Finder {
 
 impl<'ast> Visit<'ast> for Finder {
     fn visit_item(&mut self, item: &'ast syn::Item) {
-        self.item(item_attributes(item), item, |finder| {
-            visit::visit_item(finder, item)
-        });
+        self.item(item_attributes(item), item, |finder| visit::visit_item(finder, item));
     }
 
     fn visit_impl_item(&mut self, item: &'ast syn::ImplItem) {
-        self.item(impl_item_attributes(item), item, |finder| {
-            visit::visit_impl_item(finder, item)
-        });
+        self.item(impl_item_attributes(item), item, |finder| visit::visit_impl_item(finder, item));
     }
 
     fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
@@ -234,10 +207,7 @@ impl<'ast> Visit<'ast> for Finder {
     }
 }
 
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "an enum of another crate, open at its end"
-)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "an enum of another crate, open at its end")]
 fn item_attributes(item: &syn::Item) -> &[Attribute] {
     match item {
         syn::Item::Const(item) => &item.attrs,
@@ -257,10 +227,7 @@ fn item_attributes(item: &syn::Item) -> &[Attribute] {
     }
 }
 
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "an enum of another crate, open at its end"
-)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "an enum of another crate, open at its end")]
 fn impl_item_attributes(item: &syn::ImplItem) -> &[Attribute] {
     match item {
         syn::ImplItem::Const(item) => &item.attrs,
@@ -283,11 +250,7 @@ mod tests {
     #[test]
     fn a_function_is_as_long_as_from_signature_to_brace() {
         let source = parse("/// Doc.\n#[inline]\npub fn a(\n    b: u8,\n) {\n}\nimpl X { fn c() {} }\n");
-        let lengths: Vec<_> = source
-            .functions
-            .iter()
-            .map(|f| (f.name.as_str(), f.line, f.length))
-            .collect();
+        let lengths: Vec<_> = source.functions.iter().map(|f| (f.name.as_str(), f.line, f.length)).collect();
         assert_eq!(lengths, [("a", 3, 4), ("c", 7, 1)]);
     }
 
@@ -317,9 +280,6 @@ mod tests {
     #[test]
     fn text_that_is_no_rust_is_refused_with_its_line() {
         let error = RustSource::parse("a.rs", "fn a() {}\nfn {").err();
-        assert!(
-            error.as_ref().is_some_and(|message| message.contains("line 2")),
-            "{error:?}"
-        );
+        assert!(error.as_ref().is_some_and(|message| message.contains("line 2")), "{error:?}");
     }
 }

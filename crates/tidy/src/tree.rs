@@ -45,10 +45,8 @@ impl Tree {
 
     /// A tree of these (path, text) pairs.
     pub fn from_texts<P: Into<String>, T: Into<String>>(texts: impl IntoIterator<Item = (P, T)>) -> Self {
-        let mut files: Vec<_> = texts
-            .into_iter()
-            .map(|(path, text)| File::new(path.into(), text.into()))
-            .collect();
+        let mut files: Vec<_> =
+            texts.into_iter().map(|(path, text)| File::new(path.into(), text.into())).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let mut tree = Self { files };
         tree.mark_test_modules();
@@ -62,33 +60,24 @@ impl Tree {
 
     /// The Rust files that could be read.
     pub fn rust(&self) -> impl Iterator<Item = (&File, &RustSource)> {
-        self.files
-            .iter()
-            .filter_map(|file| Some((file, file.rust.as_ref()?.as_ref().ok()?)))
+        self.files.iter().filter_map(|file| Some((file, file.rust.as_ref()?.as_ref().ok()?)))
     }
 
     /// The text of one file.
     pub fn text(&self, path: &str) -> Option<&str> {
-        self.files
-            .iter()
-            .find(|file| file.path == path)
-            .map(|file| file.text.as_str())
+        self.files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
     }
 
     /// Whether a file or a folder of that path exists; a folder may end in `/`.
     pub fn has(&self, path: &str) -> bool {
         let folder = format!("{}/", path.trim_end_matches('/'));
-        self.files
-            .iter()
-            .any(|file| file.path == path || file.path.starts_with(&folder))
+        self.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
     }
 
     /// A module that its parent declares under `cfg(test)` is a test wherever it lies.
     fn mark_test_modules(&mut self) {
-        let declared: Vec<_> = self
-            .rust()
-            .flat_map(|(file, source)| source.test_modules(&file.path))
-            .collect();
+        let declared: Vec<_> =
+            self.rust().flat_map(|(file, source)| source.test_modules(&file.path)).collect();
         for file in &mut self.files {
             let within = |module: &String| {
                 file.path
@@ -117,29 +106,21 @@ impl File {
 
     /// Its lines, from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.text
-            .lines()
-            .enumerate()
-            .map(|(index, line)| (index + 1, line))
+        self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
     }
 }
 
 fn listed(root: &Path) -> io::Result<BTreeSet<String>> {
     let output = Command::new("git")
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        // Reading is safe whoever owns the clone; git refuses one of another user by default.
+        .args(["-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
         .output()?;
     if !output.status.success() {
-        return Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).into_owned(),
-        ));
+        return Err(io::Error::other(String::from_utf8_lossy(&output.stderr).into_owned()));
     }
     let names = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(names
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect())
+    Ok(names.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -154,11 +135,8 @@ mod tests {
             ("crates/eos/src/model/deep.rs", "fn a() {}"),
             ("crates/eos/src/fence.rs", "fn a() {}"),
         ]);
-        let tests: Vec<_> = tree
-            .rust()
-            .filter(|(_, s)| s.whole_file_is_test)
-            .map(|(f, _)| f.path.as_str())
-            .collect();
+        let tests: Vec<_> =
+            tree.rust().filter(|(_, s)| s.whole_file_is_test).map(|(f, _)| f.path.as_str()).collect();
         assert_eq!(tests, ["crates/eos/src/model.rs", "crates/eos/src/model/deep.rs"]);
     }
 

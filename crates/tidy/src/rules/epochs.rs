@@ -33,20 +33,8 @@ fn is_watched(path: &str) -> bool {
 fn compared(file: &File, source: &RustSource) -> Vec<Violation> {
     let mut finder = Finder { lines: Vec::new() };
     finder.visit_file(&source.syntax);
-    let lines = finder
-        .lines
-        .into_iter()
-        .filter(|line| !source.is_test_line(*line));
-    lines
-        .map(|line| {
-            at(
-                file,
-                line,
-                Rule::EpochComparison,
-                "ask `crates/eos/src/fence.rs` instead",
-            )
-        })
-        .collect()
+    let lines = finder.lines.into_iter().filter(|line| !source.is_test_line(*line));
+    lines.map(|line| at(file, line, Rule::EpochComparison, "ask `crates/eos/src/fence.rs` instead")).collect()
 }
 
 struct Finder {
@@ -72,10 +60,7 @@ impl<'ast> Visit<'ast> for Finder {
 
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         if COMPARING.contains(&call.method.to_string().as_str()) || is_range_test(call) {
-            self.judge(
-                call.args.iter().chain([&*call.receiver]),
-                call.method.span().start().line,
-            );
+            self.judge(call.args.iter().chain([&*call.receiver]), call.method.span().start().line);
         }
         visit::visit_expr_method_call(self, call);
     }
@@ -86,25 +71,12 @@ impl<'ast> Visit<'ast> for Finder {
         if let Ok(arguments) = list.parse2(mac.tokens.clone()) {
             arguments.iter().for_each(|argument| self.visit_expr(argument));
         } else if let Ok(Matches(expressions)) = syn::parse2(mac.tokens.clone()) {
-            expressions
-                .iter()
-                .for_each(|expression| self.visit_expr(expression));
+            expressions.iter().for_each(|expression| self.visit_expr(expression));
         }
     }
 }
 
-const COMPARING: [&str; 10] = [
-    "cmp",
-    "partial_cmp",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "max",
-    "min",
-];
+const COMPARING: [&str; 10] = ["cmp", "partial_cmp", "eq", "ne", "lt", "le", "gt", "ge", "max", "min"];
 
 /// `(a..b).contains(&epoch)`.
 fn is_range_test(call: &ExprMethodCall) -> bool {
@@ -115,17 +87,11 @@ fn is_range_test(call: &ExprMethodCall) -> bool {
 }
 
 fn is_comparison(op: &BinOp) -> bool {
-    matches!(
-        op,
-        BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_)
-    )
+    matches!(op, BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_))
 }
 
 fn is_arithmetic(op: &BinOp) -> bool {
-    matches!(
-        op,
-        BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_)
-    )
+    matches!(op, BinOp::Add(_) | BinOp::Sub(_) | BinOp::Mul(_) | BinOp::Div(_) | BinOp::Rem(_))
 }
 
 /// The arguments of `matches!`: its expression and its guard.
@@ -158,28 +124,18 @@ fn kind_of(operand: &Expr) -> Kind {
     let is_other = |name: &str| OTHER_KINDS.iter().any(|kind| name.contains(kind));
     let kind_at = |index: usize| {
         let of_other = names[index] == "epoch" && index > 0 && is_other(&names[index - 1]);
-        if is_other(&names[index]) || of_other {
-            Kind::Other
-        } else {
-            Kind::Producer
-        }
+        if is_other(&names[index]) || of_other { Kind::Other } else { Kind::Producer }
     };
     let epochs = (0..names.len()).filter(|index| names[*index].contains("epoch"));
     epochs.map(kind_at).next_back().unwrap_or(Kind::None)
 }
 
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "an enum of another crate, open at its end"
-)]
+#[expect(clippy::wildcard_enum_match_arm, reason = "an enum of another crate, open at its end")]
 fn collect_names(expression: &Expr, names: &mut Vec<String>) {
     match expression {
-        Expr::Path(path) => names.extend(
-            path.path
-                .segments
-                .iter()
-                .map(|s| s.ident.to_string().to_lowercase()),
-        ),
+        Expr::Path(path) => {
+            names.extend(path.path.segments.iter().map(|s| s.ident.to_string().to_lowercase()))
+        }
         Expr::Field(field) => {
             collect_names(&field.base, names);
             if let Member::Named(name) = &field.member {
@@ -192,9 +148,7 @@ fn collect_names(expression: &Expr, names: &mut Vec<String>) {
         }
         Expr::Call(call) => {
             collect_names(&call.func, names);
-            call.args
-                .iter()
-                .for_each(|argument| collect_names(argument, names));
+            call.args.iter().for_each(|argument| collect_names(argument, names));
         }
         Expr::Binary(sum) if is_arithmetic(&sum.op) => {
             collect_names(&sum.left, names);
@@ -205,10 +159,7 @@ fn collect_names(expression: &Expr, names: &mut Vec<String>) {
         Expr::Unary(inner) => collect_names(&inner.expr, names),
         Expr::Cast(inner) => collect_names(&inner.expr, names),
         Expr::Try(inner) => collect_names(&inner.expr, names),
-        Expr::Tuple(inner) => inner
-            .elems
-            .iter()
-            .for_each(|element| collect_names(element, names)),
+        Expr::Tuple(inner) => inner.elems.iter().for_each(|element| collect_names(element, names)),
         // Literals, blocks, closures and the rest have no name of their own.
         _ => {}
     }

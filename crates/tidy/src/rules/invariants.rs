@@ -16,9 +16,7 @@ pub(super) fn named(tree: &Tree) -> Vec<Violation> {
         return Vec::new();
     };
     let entries = entries(document);
-    let mut found: Vec<_> = outside_tidy(tree)
-        .flat_map(|file| unknown_numbers(file, &entries))
-        .collect();
+    let mut found: Vec<_> = outside_tidy(tree).flat_map(|file| unknown_numbers(file, &entries)).collect();
     for entry in entries.values() {
         found.extend(wrong_files(tree, document, entry));
     }
@@ -35,9 +33,7 @@ pub(super) fn named(tree: &Tree) -> Vec<Violation> {
 
 /// Code that speaks of real invariants; the snippets in the tests of this crate name invented ones.
 fn outside_tidy(tree: &Tree) -> impl Iterator<Item = &File> {
-    tree.rust()
-        .map(|(file, _)| file)
-        .filter(|file| file.crate_name() != Some("tidy"))
+    tree.rust().map(|(file, _)| file).filter(|file| file.crate_name() != Some("tidy"))
 }
 
 /// One numbered invariant: the lines up to the next one.
@@ -53,9 +49,7 @@ fn entries(document: &File) -> BTreeMap<String, Entry> {
     let mut current = None;
     for (line, text) in document.lines() {
         let opening = text.trim_start_matches(['#', '|', '-', '*', ' ', '`', '[']);
-        if let Some(number) = numbers(opening)
-            .into_iter()
-            .find(|number| opening.starts_with(number.as_str()))
+        if let Some(number) = numbers(opening).into_iter().find(|number| opening.starts_with(number.as_str()))
         {
             entries.entry(number.clone()).or_insert(Entry {
                 line,
@@ -72,65 +66,41 @@ fn entries(document: &File) -> BTreeMap<String, Entry> {
 }
 
 fn unknown_numbers(file: &File, entries: &BTreeMap<String, Entry>) -> Vec<Violation> {
-    let mentions = file
-        .lines()
-        .flat_map(|(line, text)| numbers(text).into_iter().map(move |number| (line, number)));
+    let mentions =
+        file.lines().flat_map(|(line, text)| numbers(text).into_iter().map(move |number| (line, number)));
     mentions
         .filter(|(_, number)| !entries.contains_key(number))
         .map(|(line, number)| {
-            at(
-                file,
-                line,
-                Rule::Invariants,
-                format!("{number} does not stand in {DOCUMENT}"),
-            )
+            at(file, line, Rule::Invariants, format!("{number} does not stand in {DOCUMENT}"))
         })
         .collect()
 }
 
 fn wrong_files(tree: &Tree, document: &File, entry: &Entry) -> Vec<Violation> {
     if entry.files.is_empty() {
-        return vec![at(
-            document,
-            entry.line,
-            Rule::Invariants,
-            format!("{} names no file", entry.number),
-        )];
+        return vec![at(document, entry.line, Rule::Invariants, format!("{} names no file", entry.number))];
     }
     let exists = |path: &str| tree.has(path) || tree.has(&format!("crates/{path}"));
     let missing = entry.files.iter().filter(|path| !exists(path));
     missing
         .map(|path| {
-            at(
-                document,
-                entry.line,
-                Rule::Invariants,
-                format!("{}: there is no `{path}`", entry.number),
-            )
+            at(document, entry.line, Rule::Invariants, format!("{}: there is no `{path}`", entry.number))
         })
         .collect()
 }
 
 /// All `EOS-` followed by digits.
 fn numbers(text: &str) -> Vec<String> {
-    let after = text
-        .match_indices("EOS-")
-        .map(|(start, mark)| &text[start + mark.len()..]);
+    let after = text.match_indices("EOS-").map(|(start, mark)| &text[start + mark.len()..]);
     let digits = after.map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
-    digits
-        .filter(|digits| !digits.is_empty())
-        .map(|digits| format!("EOS-{digits}"))
-        .collect()
+    digits.filter(|digits| !digits.is_empty()).map(|digits| format!("EOS-{digits}")).collect()
 }
 
 /// Paths in backticks; what follows `:` or `#` (a symbol, a line) is left aside.
 fn named_files(text: &str) -> Vec<String> {
     let quoted = text.split('`').skip(1).step_by(2);
     let paths = quoted.map(|name| name.split([':', '#']).next().unwrap_or(name));
-    paths
-        .filter(|path| path.contains('/') && !path.contains(' '))
-        .map(str::to_owned)
-        .collect()
+    paths.filter(|path| path.contains('/') && !path.contains(' ')).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -160,10 +130,7 @@ mod tests {
     #[test]
     fn an_entry_without_a_file_or_with_a_lost_file_fails() {
         assert_eq!(found("- **EOS-01** in `fence.rs`", "").len(), 1);
-        assert_eq!(
-            found("- **EOS-01** in `eos/src/fence.rs`, `eos/tests/lost.rs`", "").len(),
-            1
-        );
+        assert_eq!(found("- **EOS-01** in `eos/src/fence.rs`, `eos/tests/lost.rs`", "").len(), 1);
         assert_eq!(found("no entries", "").len(), 1);
     }
 

@@ -16,18 +16,10 @@ const EDGES: [(&str, &[&str]); 13] = [
     ("groups", &["types", "events"]),
     ("log", &["types", "events", "wire"]),
     ("broker", &["types", "wire", "events", "eos", "groups", "log"]),
-    (
-        "server",
-        &["types", "wire", "events", "eos", "groups", "log", "broker"],
-    ),
+    ("server", &["types", "wire", "events", "eos", "groups", "log", "broker"]),
     ("certify", &["types", "wire"]),
     ("demo", &["types", "wire"]),
-    (
-        "sim",
-        &[
-            "types", "wire", "events", "eos", "groups", "log", "broker", "certify",
-        ],
-    ),
+    ("sim", &["types", "wire", "events", "eos", "groups", "log", "broker", "certify"]),
     ("tidy", &[]),
     ("xtask", &[]),
 ];
@@ -36,15 +28,12 @@ const EDGES: [(&str, &[&str]); 13] = [
 const TEST_TOOLS: [&str; 2] = ["certify", "sim"];
 
 pub(super) fn edges(tree: &Tree) -> Vec<Violation> {
-    manifests(tree)
-        .flat_map(|(file, name)| forbidden_edges(file, name))
-        .collect()
+    manifests(tree).flat_map(|(file, name)| forbidden_edges(file, name)).collect()
 }
 
 pub(super) fn lints(tree: &Tree) -> Vec<Violation> {
     let lax = manifests(tree).filter(|(file, _)| !takes_workspace_lints(&file.text));
-    lax.map(|(file, _)| at(file, 0, Rule::Lints, "add `[lints] workspace = true`"))
-        .collect()
+    lax.map(|(file, _)| at(file, 0, Rule::Lints, "add `[lints] workspace = true`")).collect()
 }
 
 /// The manifests of the workspace, each with the short name of its crate.
@@ -57,33 +46,15 @@ fn manifests(tree: &Tree) -> impl Iterator<Item = (&File, &str)> {
 
 fn forbidden_edges(file: &File, name: &str) -> Vec<Violation> {
     let Some((_, allowed)) = EDGES.iter().find(|(known, _)| *known == name) else {
-        return vec![at(
-            file,
-            0,
-            Rule::Layering,
-            format!("`{name}` is not in the table of layers: add it"),
-        )];
+        return vec![at(file, 0, Rule::Layering, format!("`{name}` is not in the table of layers: add it"))];
     };
-    let tools: &[&str] = if matches!(name, "log" | "broker" | "server") {
-        &TEST_TOOLS
-    } else {
-        &[]
-    };
+    let tools: &[&str] = if matches!(name, "log" | "broker" | "server") { &TEST_TOOLS } else { &[] };
     let is_allowed = |edge: &Edge| {
         allowed.contains(&edge.to.as_str()) || (edge.for_tests && tools.contains(&edge.to.as_str()))
     };
-    let forbidden = own_dependencies(file)
-        .into_iter()
-        .filter(|edge| !is_allowed(edge));
+    let forbidden = own_dependencies(file).into_iter().filter(|edge| !is_allowed(edge));
     forbidden
-        .map(|edge| {
-            at(
-                file,
-                edge.line,
-                Rule::Layering,
-                format!("`{name}` may not depend on `{}`", edge.to),
-            )
-        })
+        .map(|edge| at(file, edge.line, Rule::Layering, format!("`{name}` may not depend on `{}`", edge.to)))
         .collect()
 }
 
@@ -105,11 +76,7 @@ fn own_dependencies(file: &File) -> Vec<Edge> {
         }
         if section.contains("dependencies") {
             let for_tests = section.contains("dev-dependencies");
-            edges.extend(
-                own_crates(text)
-                    .into_iter()
-                    .map(|to| Edge { to, line, for_tests }),
-            );
+            edges.extend(own_crates(text).into_iter().map(|to| Edge { to, line, for_tests }));
         }
     }
     edges
@@ -117,19 +84,14 @@ fn own_dependencies(file: &File) -> Vec<Edge> {
 
 fn own_crates(text: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    let words = text
-        .split(|c| !is_part(c))
-        .filter_map(|word| word.strip_prefix("semel-"));
+    let words = text.split(|c| !is_part(c)).filter_map(|word| word.strip_prefix("semel-"));
     let mut names: Vec<_> = words.map(str::to_owned).collect();
     names.dedup();
     names
 }
 
 fn takes_workspace_lints(manifest: &str) -> bool {
-    let compact: String = manifest
-        .lines()
-        .map(|line| line.replace(' ', "") + "\n")
-        .collect();
+    let compact: String = manifest.lines().map(|line| line.replace(' ', "") + "\n").collect();
     compact.contains("\n[lints]\nworkspace=true\n") || compact.contains("\nlints.workspace=true\n")
 }
 
@@ -145,50 +107,23 @@ mod tests {
     #[test]
     fn an_edge_that_is_not_in_the_table_fails_however_it_is_written() {
         assert_eq!(
-            found(
-                "eos",
-                "[package]\nname = \"semel-eos\"\n[dependencies]\nsemel-log.workspace = true\n"
-            ),
+            found("eos", "[package]\nname = \"semel-eos\"\n[dependencies]\nsemel-log.workspace = true\n"),
             [4]
         );
         assert_eq!(
-            found(
-                "eos",
-                "[dependencies]\nx = { package = \"semel-wire\", path = \"../wire\" }\n"
-            ),
+            found("eos", "[dependencies]\nx = { package = \"semel-wire\", path = \"../wire\" }\n"),
             [2]
         );
-        assert_eq!(
-            found("eos", "[dependencies.semel-broker]\nworkspace = true\n"),
-            [1]
-        );
-        assert_eq!(
-            found(
-                "eos",
-                "[target.'cfg(unix)'.dependencies]\nsemel-groups.workspace = true\n"
-            ),
-            [2]
-        );
-        assert_eq!(
-            found("eos", "[dev-dependencies]\nsemel-sim.workspace = true\n"),
-            [2]
-        );
+        assert_eq!(found("eos", "[dependencies.semel-broker]\nworkspace = true\n"), [1]);
+        assert_eq!(found("eos", "[target.'cfg(unix)'.dependencies]\nsemel-groups.workspace = true\n"), [2]);
+        assert_eq!(found("eos", "[dev-dependencies]\nsemel-sim.workspace = true\n"), [2]);
     }
 
     #[test]
     fn edges_of_the_table_pass() {
-        assert!(
-            found(
-                "eos",
-                "[dependencies]\nsemel-types.workspace = true # not semel-log\n"
-            )
-            .is_empty()
-        );
+        assert!(found("eos", "[dependencies]\nsemel-types.workspace = true # not semel-log\n").is_empty());
         assert!(found("server", "[dev-dependencies]\nsemel-certify.workspace = true\n").is_empty());
-        assert_eq!(
-            found("server", "[dependencies]\nsemel-certify.workspace = true\n"),
-            [2]
-        );
+        assert_eq!(found("server", "[dependencies]\nsemel-certify.workspace = true\n"), [2]);
     }
 
     #[test]
@@ -199,10 +134,7 @@ mod tests {
     #[test]
     fn a_crate_without_the_lints_of_the_workspace_fails() {
         let path = "crates/eos/Cargo.toml";
-        assert_eq!(
-            lines_of(lints, path, "[package]\nname = \"semel-eos\"\n[lints.rust]\n"),
-            [0]
-        );
+        assert_eq!(lines_of(lints, path, "[package]\nname = \"semel-eos\"\n[lints.rust]\n"), [0]);
         assert!(lines_of(lints, path, "[package]\n\n[lints]\nworkspace = true\n").is_empty());
     }
 }

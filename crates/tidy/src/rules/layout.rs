@@ -18,9 +18,7 @@ pub(super) fn no_std(tree: &Tree) -> Vec<Violation> {
 }
 
 fn is_core_root(path: &str) -> bool {
-    CORE_CRATES
-        .iter()
-        .any(|name| path == format!("crates/{name}/src/lib.rs"))
+    CORE_CRATES.iter().any(|name| path == format!("crates/{name}/src/lib.rs"))
 }
 
 fn declares_no_std(source: &RustSource) -> bool {
@@ -36,37 +34,21 @@ fn declares_no_std(source: &RustSource) -> bool {
 
 /// `extern crate std`, paths into `std`, and maps whose order depends on a random seed.
 fn std_words(file: &File, source: &RustSource) -> Vec<Violation> {
-    let tokens = source
-        .tokens
-        .iter()
-        .filter(|token| !source.is_test_line(token.line));
+    let tokens = source.tokens.iter().filter(|token| !source.is_test_line(token.line));
     let banned = tokens.filter(|token| matches!(token.text.as_str(), "std" | "HashMap" | "HashSet"));
     banned
         .map(|token| {
-            at(
-                file,
-                token.line,
-                Rule::NoStd,
-                format!("`{}` in a core crate outside tests", token.text),
-            )
+            at(file, token.line, Rule::NoStd, format!("`{}` in a core crate outside tests", token.text))
         })
         .collect()
 }
 
 pub(super) fn handler_names(tree: &Tree) -> Vec<Violation> {
-    let handlers = tree
-        .files()
-        .iter()
-        .filter_map(|file| Some((file, file.path.strip_prefix(HANDLERS)?)));
+    let handlers = tree.files().iter().filter_map(|file| Some((file, file.path.strip_prefix(HANDLERS)?)));
     let misnamed = handlers.filter(|(file, rest)| file.rust.is_some() && !is_handler_path(rest));
     misnamed
         .map(|(file, _)| {
-            at(
-                file,
-                0,
-                Rule::HandlerName,
-                "a handler is named `kNNN_name.rs` after its API key",
-            )
+            at(file, 0, Rule::HandlerName, "a handler is named `kNNN_name.rs` after its API key")
         })
         .collect()
 }
@@ -93,26 +75,14 @@ fn is_handler_name(name: &str) -> bool {
 pub(super) fn module_docs(tree: &Tree) -> Vec<Violation> {
     let undocumented = tree.rust().filter(|(file, _)| !opens_with_doc(file));
     undocumented
-        .map(|(file, _)| {
-            at(
-                file,
-                1,
-                Rule::ModuleDoc,
-                "open with `//!`: what the module is for",
-            )
-        })
+        .map(|(file, _)| at(file, 1, Rule::ModuleDoc, "open with `//!`: what the module is for"))
         .collect()
 }
 
 /// A script's `#!` line may stand before the doc.
 fn opens_with_doc(file: &File) -> bool {
-    let mut lines = file
-        .text
-        .lines()
-        .filter(|line| !line.trim().is_empty() && !line.starts_with("#!/"));
-    lines
-        .next()
-        .is_some_and(|line| line.starts_with("//!") && line.len() > 3)
+    let mut lines = file.text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("#!/"));
+    lines.next().is_some_and(|line| line.starts_with("//!") && line.len() > 3)
 }
 
 #[cfg(test)]
@@ -124,10 +94,7 @@ mod tests {
     fn a_core_crate_is_no_std() {
         let root = "crates/eos/src/lib.rs";
         assert_eq!(lines_of(no_std, root, "//! A.\nmod a;"), [0]);
-        assert_eq!(
-            lines_of(no_std, root, "#![cfg_attr(feature = \"x\", no_std)]"),
-            [0]
-        );
+        assert_eq!(lines_of(no_std, root, "#![cfg_attr(feature = \"x\", no_std)]"), [0]);
         assert!(lines_of(no_std, root, "//! A.\n#![no_std]").is_empty());
         assert!(lines_of(no_std, root, "#![cfg_attr(not(test), no_std)]").is_empty());
         assert!(lines_of(no_std, "crates/log/src/lib.rs", "//! A.").is_empty());
@@ -144,14 +111,7 @@ mod tests {
     fn a_handler_is_named_after_its_key() {
         let is_found =
             |name: &str| !lines_of(handler_names, &format!("{HANDLERS}{name}"), "//! A.").is_empty();
-        for bad in [
-            "produce.rs",
-            "k0_produce.rs",
-            "k000.rs",
-            "k000_.rs",
-            "k000_Produce.rs",
-            "common/a.rs",
-        ] {
+        for bad in ["produce.rs", "k0_produce.rs", "k000.rs", "k000_.rs", "k000_Produce.rs", "common/a.rs"] {
             assert!(is_found(bad), "{bad}");
         }
         for good in ["mod.rs", "k022_init_producer_id.rs", "k000_produce/tests.rs"] {

@@ -39,13 +39,8 @@ pub fn all(tree: &Tree) -> Vec<Violation> {
 }
 
 fn unreadable(tree: &Tree) -> Vec<Violation> {
-    let errors = tree
-        .files()
-        .iter()
-        .filter_map(|file| Some((file, file.rust.as_ref()?.as_ref().err()?)));
-    errors
-        .map(|(file, error)| at(file, 0, Rule::Parse, error.clone()))
-        .collect()
+    let errors = tree.files().iter().filter_map(|file| Some((file, file.rust.as_ref()?.as_ref().err()?)));
+    errors.map(|(file, error)| at(file, 0, Rule::Parse, error.clone())).collect()
 }
 
 /// Crates that are `no_std` and hold no rule of the outside world.
@@ -56,12 +51,7 @@ fn is_core(file: &File) -> bool {
 }
 
 fn at(file: &File, line: usize, rule: Rule, message: impl Into<String>) -> Violation {
-    Violation {
-        path: file.path.clone(),
-        line,
-        rule,
-        message: message.into(),
-    }
+    Violation { path: file.path.clone(), line, rule, message: message.into() }
 }
 
 #[cfg(test)]
@@ -70,10 +60,7 @@ mod tests {
 
     /// Lines at which `rule` finds something in one file.
     pub fn lines_of(rule: fn(&Tree) -> Vec<Violation>, path: &str, text: &str) -> Vec<usize> {
-        rule(&Tree::from_texts([(path, text)]))
-            .iter()
-            .map(|violation| violation.line)
-            .collect()
+        rule(&Tree::from_texts([(path, text)])).iter().map(|violation| violation.line).collect()
     }
 
     #[test]
@@ -85,28 +72,14 @@ mod tests {
     fn every_kind_of_rule_is_among_all() {
         let bad = [
             ("crates/eos/src/lib.rs", "fn a() { x.unwrap(); todo!(); }"),
-            (
-                "crates/eos/Cargo.toml",
-                "[dependencies]\nsemel-log.workspace = true",
-            ),
-            (
-                "crates/broker/src/api/produce.rs",
-                "async fn a() { ErrorCode::ProducerFenced; a.epoch < b; }",
-            ),
+            ("crates/eos/Cargo.toml", "[dependencies]\nsemel-log.workspace = true"),
+            ("crates/broker/src/api/produce.rs", "async fn a() { ErrorCode::ProducerFenced; a.epoch < b; }"),
             ("docs/invariants.md", "## EOS-01\nin `no/such.rs`"),
         ];
-        let mut found: Vec<_> = all(&Tree::from_texts(bad))
-            .iter()
-            .map(|violation| violation.rule)
-            .collect();
+        let mut found: Vec<_> = all(&Tree::from_texts(bad)).iter().map(|violation| violation.rule).collect();
         found.sort();
         found.dedup();
-        let silent = [
-            Rule::Parse,
-            Rule::FunctionLength,
-            Rule::FunctionMedian,
-            Rule::FileLength,
-        ];
+        let silent = [Rule::Parse, Rule::FunctionLength, Rule::FunctionMedian, Rule::FileLength];
         let expected: Vec<_> = Rule::ALL
             .iter()
             .copied()

@@ -14,9 +14,7 @@ pub(super) fn unwraps(tree: &Tree) -> Vec<Violation> {
     tree.rust()
         .flat_map(|(file, source)| {
             let lines = lines_where(source, called).filter(|line| !source.is_test_line(*line));
-            lines
-                .map(|line| at(file, line, Rule::Unwrap, message))
-                .collect::<Vec<_>>()
+            lines.map(|line| at(file, line, Rule::Unwrap, message)).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -24,32 +22,19 @@ pub(super) fn unwraps(tree: &Tree) -> Vec<Violation> {
 pub(super) fn unfinished(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (file, source) in tree.rust() {
-        let stubs = lines_where(source, |_, word, next| {
-            matches!(word, "todo" | "unimplemented") && next == "!"
-        });
+        let stubs =
+            lines_where(source, |_, word, next| matches!(word, "todo" | "unimplemented") && next == "!");
         found.extend(stubs.map(|line| at(file, line, Rule::Unfinished, "finish it or leave it out")));
         let ignored = ignored_tests(&source.tokens);
-        found.extend(ignored.map(|line| {
-            at(
-                file,
-                line,
-                Rule::Unfinished,
-                "a test that does not run proves nothing",
-            )
-        }));
+        found.extend(
+            ignored.map(|line| at(file, line, Rule::Unfinished, "a test that does not run proves nothing")),
+        );
     }
     for file in tree.files().iter().filter(|file| !is_lock_file(&file.path)) {
-        let marks = file
-            .lines()
-            .filter(|(_, text)| MARKS.iter().any(|mark| has_word(text, mark)));
-        found.extend(marks.map(|(line, _)| {
-            at(
-                file,
-                line,
-                Rule::Unfinished,
-                "do it, or file an issue and say why",
-            )
-        }));
+        let marks = file.lines().filter(|(_, text)| MARKS.iter().any(|mark| has_word(text, mark)));
+        found.extend(
+            marks.map(|(line, _)| at(file, line, Rule::Unfinished, "do it, or file an issue and say why")),
+        );
         let blocks = file.lines().filter(|(_, text)| text.contains(IGNORED_BLOCK));
         found.extend(
             blocks.map(|(line, _)| at(file, line, Rule::Unfinished, "an example that is never compiled")),
@@ -65,15 +50,12 @@ const IGNORED_BLOCK: &str = concat!("``", "`ignore");
 pub(super) fn async_words(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for (file, source) in tree.rust().filter(|(file, _)| !may_be_async(file)) {
-        let lines = lines_where(source, |before, word, _| {
-            word == "async" || (before == "." && word == "await")
-        });
+        let lines =
+            lines_where(source, |before, word, _| word == "async" || (before == "." && word == "await"));
         found.extend(lines.map(|line| at(file, line, Rule::Async, "async lives in `server` only")));
     }
-    let manifests = tree
-        .files()
-        .iter()
-        .filter(|file| file.path.ends_with("Cargo.toml") && !may_be_async(file));
+    let manifests =
+        tree.files().iter().filter(|file| file.path.ends_with("Cargo.toml") && !may_be_async(file));
     for file in manifests.filter(|file| file.crate_name().is_some()) {
         let lines = file
             .lines()
@@ -85,9 +67,7 @@ pub(super) fn async_words(tree: &Tree) -> Vec<Violation> {
 
 /// The server, and programs that stand outside and drive one.
 fn may_be_async(file: &File) -> bool {
-    let outside = ["xtask/", "clients/", "bench/"]
-        .iter()
-        .any(|folder| file.path.starts_with(folder));
+    let outside = ["xtask/", "clients/", "bench/"].iter().any(|folder| file.path.starts_with(folder));
     outside || matches!(file.crate_name(), Some("server" | "certify"))
 }
 
@@ -113,77 +93,47 @@ const FENCE_CODES: [&str; 2] = ["InvalidProducerEpoch", "ProducerFenced"];
 /// The table of codes, the table of answers, and what stands outside and looks at answers.
 fn may_name_fence_codes(file: &File) -> bool {
     let tables = ["crates/types/src/code.rs", "crates/broker/src/answer.rs"];
-    let judges = [
-        "crates/certify/",
-        "crates/sim/",
-        "crates/demo/",
-        "demo/",
-        "clients/",
-        "bench/",
-    ];
+    let judges = ["crates/certify/", "crates/sim/", "crates/demo/", "demo/", "clients/", "bench/"];
     tables.contains(&file.path.as_str()) || judges.iter().any(|folder| file.path.starts_with(folder))
 }
 
 pub(super) fn foreign(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in tree.files() {
-        let lines = file
-            .lines()
-            .filter(|(_, text)| FOREIGN.iter().any(|word| starts_word(text, word)));
-        found.extend(lines.map(|(line, _)| {
-            at(
-                file,
-                line,
-                Rule::ForeignWords,
-                "the tree speaks of the project alone",
-            )
-        }));
+        let lines = file.lines().filter(|(_, text)| FOREIGN.iter().any(|word| starts_word(text, word)));
+        found.extend(
+            lines.map(|(line, _)| at(file, line, Rule::ForeignWords, "the tree speaks of the project alone")),
+        );
     }
     found
 }
 
 /// Places and persons of the machine that somebody happened to work on. Put together like `MARKS`.
-const FOREIGN: [&str; 4] = [
-    concat!("/wo", "rk/"),
-    concat!("sub", "agent"),
-    concat!("helper", " session"),
-    concat!(".lib", "rary"),
-];
+const FOREIGN: [&str; 4] =
+    [concat!("/wo", "rk/"), concat!("sub", "agent"), concat!("helper", " session"), concat!(".lib", "rary")];
 
 /// Lines of tokens for which `wanted(before, token, next)` holds.
 fn lines_where<'a>(
     source: &'a RustSource,
     wanted: impl Fn(&str, &str, &str) -> bool + 'a,
 ) -> impl Iterator<Item = usize> + 'a {
-    let text = |index: usize| {
-        source
-            .tokens
-            .get(index)
-            .map_or("", |token: &Token| token.text.as_str())
-    };
+    let text = |index: usize| source.tokens.get(index).map_or("", |token: &Token| token.text.as_str());
     let found = move |(index, token): &(usize, &Token)| {
         let before = index.checked_sub(1).map_or("", text);
         wanted(before, &token.text, text(index + 1))
     };
-    source
-        .tokens
-        .iter()
-        .enumerate()
-        .filter(found)
-        .map(|(_, token)| token.line)
+    source.tokens.iter().enumerate().filter(found).map(|(_, token)| token.line)
 }
 
 /// Lines of `#[ignore]` and `#[cfg_attr(.., ignore)]`.
 fn ignored_tests(tokens: &[Token]) -> impl Iterator<Item = usize> + '_ {
-    let opens = tokens
-        .windows(3)
-        .enumerate()
-        .filter(|(_, three)| three[0].text == "#" && three[1].text == "[");
+    let opens =
+        tokens.windows(3).enumerate().filter(|(_, three)| three[0].text == "#" && three[1].text == "[");
     opens.filter_map(|(index, three)| match three[2].text.as_str() {
         "ignore" => Some(three[2].line),
-        "cfg_attr" => attribute_words(&tokens[index..])
-            .find(|token| token.text == "ignore")
-            .map(|token| token.line),
+        "cfg_attr" => {
+            attribute_words(&tokens[index..]).find(|token| token.text == "ignore").map(|token| token.line)
+        }
         _ => None,
     })
 }
@@ -193,9 +143,7 @@ fn attribute_words(tokens: &[Token]) -> impl Iterator<Item = &Token> {
 }
 
 fn is_lock_file(path: &str) -> bool {
-    ["Cargo.lock", "package-lock.json", "go.sum"]
-        .iter()
-        .any(|name| path.ends_with(name))
+    ["Cargo.lock", "package-lock.json", "go.sum"].iter().any(|name| path.ends_with(name))
 }
 
 /// Whether `word` occurs in `text` with no letter or digit on either side.
@@ -208,8 +156,7 @@ fn has_word(text: &str, word: &str) -> bool {
 
 /// Whether `word` occurs in `text` with no letter or digit before it.
 fn starts_word(text: &str, word: &str) -> bool {
-    text.match_indices(word)
-        .any(|(start, _)| is_boundary(text[..start].chars().next_back()))
+    text.match_indices(word).any(|(start, _)| is_boundary(text[..start].chars().next_back()))
 }
 
 fn is_boundary(neighbour: Option<char>) -> bool {
@@ -240,10 +187,7 @@ mod tests {
     #[test]
     fn marks_are_unfinished_in_any_file_as_whole_words() {
         for mark in MARKS {
-            assert_eq!(
-                lines_of(unfinished, "clients/go/run", &format!("# a\n# {mark}: b\n")),
-                [2]
-            );
+            assert_eq!(lines_of(unfinished, "clients/go/run", &format!("# a\n# {mark}: b\n")), [2]);
             assert!(lines_of(unfinished, "README.md", &format!("a{mark}b")).is_empty());
             assert!(lines_of(unfinished, "Cargo.lock", mark).is_empty());
         }
@@ -251,10 +195,7 @@ mod tests {
 
     #[test]
     fn an_example_that_is_not_compiled_is_unfinished() {
-        assert_eq!(
-            lines_of(unfinished, EOS, &format!("/// {IGNORED_BLOCK}\nfn a() {{}}")),
-            [1]
-        );
+        assert_eq!(lines_of(unfinished, EOS, &format!("/// {IGNORED_BLOCK}\nfn a() {{}}")), [1]);
     }
 
     #[test]
@@ -262,23 +203,13 @@ mod tests {
         let text = "async fn a() {\nb.await;\n}";
         assert_eq!(lines_of(async_words, "crates/log/src/a.rs", text), [1, 2]);
         assert!(lines_of(async_words, "crates/server/src/a.rs", text).is_empty());
-        assert_eq!(
-            lines_of(
-                async_words,
-                "crates/log/Cargo.toml",
-                "[dependencies]\ntokio = \"1\""
-            ),
-            [2]
-        );
+        assert_eq!(lines_of(async_words, "crates/log/Cargo.toml", "[dependencies]\ntokio = \"1\""), [2]);
     }
 
     #[test]
     fn fence_codes_are_named_in_their_tables_and_by_judges() {
         let text = "fn a() {\nErrorCode::ProducerFenced;\nInvalidProducerEpoch;\n}\n#[test]\nfn t() { ProducerFenced; }";
-        assert_eq!(
-            lines_of(fence_codes, "crates/broker/src/api/k000_produce.rs", text),
-            [2, 3]
-        );
+        assert_eq!(lines_of(fence_codes, "crates/broker/src/api/k000_produce.rs", text), [2, 3]);
         assert!(lines_of(fence_codes, "crates/broker/src/answer.rs", text).is_empty());
         assert!(lines_of(fence_codes, "crates/certify/src/a.rs", text).is_empty());
     }
@@ -289,12 +220,8 @@ mod tests {
             assert_eq!(lines_of(foreign, "docs/a.md", &format!("x\nsee {word}x")), [2]);
         }
         assert!(
-            lines_of(
-                foreign,
-                "docs/a.md",
-                concat!("java.lib", "rary.path and frame", "/wo", "rks")
-            )
-            .is_empty()
+            lines_of(foreign, "docs/a.md", concat!("java.lib", "rary.path and frame", "/wo", "rks"))
+                .is_empty()
         );
     }
 }
