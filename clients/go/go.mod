@@ -1,0 +1,3 @@
+module semel/clients/go
+
+go 1.24

@@ -1,0 +1,259 @@
+package semel.clients;
+
+import static semel.clients.Broker.COMMITTED;
+import static semel.clients.Broker.UNCOMMITTED;
+import static semel.clients.Checks.await;
+import static semel.clients.Checks.equal;
+import static semel.clients.Checks.raises;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.IntStream;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.InvalidTxnStateException;
+import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.errors.TransactionAbortableException;
+
+/** Exactly-once, as the Java client sees it: produce, transactions, fencing, timeout, offsets, takeover. */
+final class Suite {
+    private static final int RECORDS = 20_000;
+    private static final Duration ABORT_LIMIT = Duration.ofSeconds(25);
+
+    private final Broker broker;
+
+    private Suite(Broker broker) {
+        this.broker = broker;
+    }
+
+    public static void main(String[] args) {
+        Logger.getLogger("").setLevel(Level.OFF);
+        Checks checks = new Checks();
+        try (Broker broker = new Broker()) {
+            Suite suite = new Suite(broker);
+            checks.check("idempotent_produce_to_one_partition", () -> suite.idempotentProduce(1));
+            checks.check("idempotent_produce_to_three_partitions", () -> suite.idempotentProduce(3));
+            checks.check("transactions_over_three_topics", suite::transactionsOverThreeTopics);
+            checks.check("fenced_on_send", suite::fencedOnSend);
+            checks.check("fenced_on_commit", suite::fencedOnCommit);
+            checks.check("fenced_on_send_offsets", suite::fencedOnSendOffsets);
+            checks.check("transaction_times_out", suite::transactionTimesOut);
+            checks.check("offsets_in_a_transaction", suite::offsetsInATransaction);
+            checks.stricter("takeover_in_one_request", "it answers CONCURRENT_TRANSACTIONS until the markers are written",
+                    suite::takeoverInOneRequest);
+        }
+        System.exit(checks.exitStatus());
+    }
+
+    void idempotentProduce(int partitions) throws Exception {
+        String topic = broker.createTopic("idempotent-" + partitions, partitions);
+        try (KafkaProducer<String, String> producer = broker.idempotentProducer()) {
+            for (int i = 0; i < RECORDS; i++) {
+                producer.send(new ProducerRecord<>(topic, i % partitions, null, String.valueOf(i)));
+            }
+        }
+        for (int p = 0; p < partitions; p++) {
+            int first = p;
+            List<String> expected = IntStream.range(0, RECORDS)
+                    .filter(i -> i % partitions == first).mapToObj(String::valueOf).toList();
+            equal(expected, broker.read(topic, p, UNCOMMITTED), topic + "-" + p);
+        }
+    }
+
+    void transactionsOverThreeTopics() throws Exception {
+        List<String> topics = new ArrayList<>();
+        for (String which : List.of("a", "b", "c")) {
+            topics.add(broker.createTopic("transactions-" + which, 3));
+        }
+        List<String> all = new ArrayList<>();
+        List<String> committed = new ArrayList<>();
+        try (KafkaProducer<String, String> producer = broker.transactionalProducer(broker.name("transactions"))) {
+            producer.initTransactions();
+            for (int transaction = 0; transaction < 12; transaction++) {
+                boolean abort = transaction % 3 == 1;
+                List<String> values = values(transaction, 5);
+                producer.beginTransaction();
+                sendToAll(producer, topics, values);
+                all.addAll(values);
+                if (abort) {
+                    // What is still in the client's buffer would be dropped by the abort and never reach the log.
+                    producer.flush();
+                    producer.abortTransaction();
+                } else {
+                    producer.commitTransaction();
+                    committed.addAll(values);
+                }
+            }
+        }
+        for (String topic : topics) {
+            for (int p = 0; p < 3; p++) {
+                equal(committed, broker.read(topic, p, COMMITTED), topic + "-" + p + " " + COMMITTED);
+                equal(all, broker.read(topic, p, UNCOMMITTED), topic + "-" + p + " " + UNCOMMITTED);
+            }
+        }
+    }
+
+    private static List<String> values(int transaction, int count) {
+        return IntStream.range(0, count).mapToObj(i -> transaction + "." + i).toList();
+    }
+
+    private static void sendToAll(KafkaProducer<String, String> producer, List<String> topics, List<String> values) {
+        for (String value : values) {
+            for (String topic : topics) {
+                for (int p = 0; p < 3; p++) {
+                    producer.send(new ProducerRecord<>(topic, p, null, value));
+                }
+            }
+        }
+    }
+
+    /** One step of the zombie, after its successor has initialised. */
+    private interface ZombieStep {
+        void run(KafkaProducer<String, String> zombie, String topic) throws Exception;
+    }
+
+    /** A begins and writes, B takes the transactional id over, A tries to go on, B commits: only B is seen. */
+    private void fencingWalk(String what, ZombieStep step) throws Exception {
+        String topic = broker.createTopic(what, 1);
+        String id = broker.name(what);
+        try (KafkaProducer<String, String> a = broker.transactionalProducer(id);
+                KafkaProducer<String, String> b = broker.transactionalProducer(id)) {
+            a.initTransactions();
+            a.beginTransaction();
+            a.send(new ProducerRecord<>(topic, "of A")).get();
+            b.initTransactions();
+            equal(2L, broker.end(topic, 0, COMMITTED), "last stable offset behind A's record and its abort marker");
+            step.run(a, topic);
+            b.beginTransaction();
+            b.send(new ProducerRecord<>(topic, "of B"));
+            b.commitTransaction();
+        }
+        equal(List.of("of B"), broker.read(topic, 0, COMMITTED), COMMITTED);
+        equal(List.of("of A", "of B"), broker.read(topic, 0, UNCOMMITTED), UNCOMMITTED);
+    }
+
+    void fencedOnSend() throws Exception {
+        fencingWalk("fenced-send", (zombie, topic) -> {
+            raises(InvalidProducerEpochException.class,
+                    () -> zombie.send(new ProducerRecord<>(topic, "of the zombie")).get(), "send");
+            raises(ProducerFencedException.class, zombie::abortTransaction, "abort after the refused send");
+        });
+    }
+
+    void fencedOnCommit() throws Exception {
+        fencingWalk("fenced-commit",
+                (zombie, topic) -> raises(ProducerFencedException.class, zombie::commitTransaction, "commit"));
+    }
+
+    void fencedOnSendOffsets() throws Exception {
+        fencingWalk("fenced-offsets", (zombie, topic) -> raises(ProducerFencedException.class,
+                () -> zombie.sendOffsetsToTransaction(
+                        Map.of(new TopicPartition(topic, 0), new OffsetAndMetadata(1)),
+                        new ConsumerGroupMetadata(broker.name("fenced-offsets"))),
+                "sendOffsetsToTransaction"));
+    }
+
+    void transactionTimesOut() throws Exception {
+        String topic = broker.createTopic("timeout", 1);
+        Map<String, String> settings =
+                Map.of("transactional.id", broker.name("timeout"), "transaction.timeout.ms", "1000");
+        try (KafkaProducer<String, String> producer = broker.producer(settings)) {
+            producer.initTransactions();
+            producer.beginTransaction();
+            producer.send(new ProducerRecord<>(topic, "too late")).get();
+            equal(0L, broker.end(topic, 0, COMMITTED), "last stable offset while the transaction is open");
+            await(ABORT_LIMIT, () -> broker.end(topic, 0, COMMITTED) == 2, "abort by the broker");
+            if (Checks.KAFKA) {
+                raises(InvalidTxnStateException.class, producer::commitTransaction, "commit after the timeout");
+            } else {
+                commitFailsAndTheProducerLives(producer, topic);
+            }
+        }
+        List<String> expected = Checks.KAFKA ? List.of() : List.of("next");
+        equal(expected, broker.read(topic, 0, COMMITTED), COMMITTED);
+    }
+
+    /** Stricter than Kafka, where this commit is fatal to the producer: the timed-out identity is remembered. */
+    private static void commitFailsAndTheProducerLives(KafkaProducer<String, String> producer, String topic) {
+        raises(TransactionAbortableException.class, producer::commitTransaction, "commit after the timeout");
+        producer.abortTransaction();
+        producer.beginTransaction();
+        producer.send(new ProducerRecord<>(topic, "next"));
+        producer.commitTransaction();
+    }
+
+    void offsetsInATransaction() throws Exception {
+        TopicPartition input = new TopicPartition(broker.createTopic("offsets-input", 1), 0);
+        String group = broker.name("offsets");
+        try (KafkaProducer<String, String> producer = broker.transactionalProducer(broker.name("offsets"))) {
+            producer.initTransactions();
+            sendOffset(producer, group, input, 5);
+            equal(null, broker.committedOffset(group, input), "offset before the commit");
+            producer.commitTransaction();
+            await(ABORT_LIMIT, () -> committed(group, input, 5), "offset 5 after the commit");
+            sendOffset(producer, group, input, 9);
+            producer.abortTransaction();
+            equal(5L, broker.committedOffset(group, input), "offset after an abort");
+        }
+    }
+
+    private static void sendOffset(
+            KafkaProducer<String, String> producer, String group, TopicPartition input, long offset) {
+        producer.beginTransaction();
+        producer.sendOffsetsToTransaction(Map.of(input, new OffsetAndMetadata(offset)), new ConsumerGroupMetadata(group));
+    }
+
+    /** On Kafka the marker of a commit may reach the group's partition after the commit was answered. */
+    private boolean committed(String group, TopicPartition input, long offset) {
+        try {
+            Long seen = broker.committedOffset(group, input);
+            if (!Checks.KAFKA) {
+                equal(offset, seen, "offset at once after the commit");
+            }
+            return seen != null && seen == offset;
+        } catch (Exception failure) {
+            throw new AssertionError("reading the committed offset", failure);
+        }
+    }
+
+    void takeoverInOneRequest() throws Exception {
+        long fastest = Long.MAX_VALUE;
+        for (int round = 0; round < 3; round++) {
+            fastest = Math.min(fastest, takeover(round));
+        }
+        if (fastest >= 100) {
+            throw new AssertionError("the fastest of three takeovers took " + fastest + " ms");
+        }
+    }
+
+    /** One takeover over an open transaction, in milliseconds. */
+    private long takeover(int round) throws Exception {
+        String topic = broker.createTopic("takeover-" + round, 3);
+        String id = broker.name("takeover-" + round);
+        try (KafkaProducer<String, String> a = broker.transactionalProducer(id);
+                KafkaProducer<String, String> b = broker.transactionalProducer(id)) {
+            a.initTransactions();
+            a.beginTransaction();
+            sendToAll(a, List.of(topic), List.of("of A"));
+            a.flush();
+            try (RequestCounter requests = new RequestCounter("INIT_PRODUCER_ID")) {
+                long start = System.nanoTime();
+                b.initTransactions();
+                long elapsed = (System.nanoTime() - start) / 1_000_000;
+                equal(1, requests.count(), "InitProducerId requests of the takeover");
+                for (int p = 0; p < 3; p++) {
+                    equal(2L, broker.end(topic, p, COMMITTED), "last stable offset right after the takeover");
+                }
+                return elapsed;
+            }
+        }
+    }
+}
