@@ -54,7 +54,11 @@ final class Broker implements AutoCloseable {
     }
 
     /** All values of one partition up to its end as that isolation sees it, by an assigned consumer. */
-    List<String> read(String topic, int partition, String isolation) {
+    List<String> read(String topic, int partition, String isolation) throws InterruptedException {
+        if (isolation.equals(COMMITTED)) {
+            Checks.eventually(() -> end(topic, partition, COMMITTED) == end(topic, partition, UNCOMMITTED),
+                    "all markers written");
+        }
         TopicPartition from = new TopicPartition(topic, partition);
         List<String> values = new ArrayList<>();
         try (KafkaConsumer<String, String> consumer = consumer(isolation)) {

@@ -73,6 +73,15 @@ final class Checks {
         }
     }
 
+    /** What Kafka does some time after its answer, and Semel before it: awaited there, asserted here. */
+    static void eventually(BooleanSupplier condition, String what) throws InterruptedException {
+        if (KAFKA) {
+            await(Duration.ofSeconds(10), condition, what);
+        } else {
+            equal(true, condition.getAsBoolean(), what + " when the answer was here");
+        }
+    }
+
     private static String shorten(Object value) {
         String text = String.valueOf(value);
         return text.length() < 300 ? text : text.substring(0, 300) + "...";

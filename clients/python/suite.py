@@ -1,0 +1,12 @@
+"""Exactly-once, as the two Python clients see it."""
+
+import sys
+
+import checks
+import with_aiokafka
+import with_confluent
+
+if __name__ == "__main__":
+    with_confluent.run()
+    with_aiokafka.run()
+    sys.exit(1 if checks.failed else 0)

@@ -1,0 +1,263 @@
+"""confluent-kafka: librdkafka behind a Python face."""
+
+import json
+import logging
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from checks import ABORT_LIMIT_S, BOOTSTRAP, RECORDS, Expected, await_condition, check, equal, eventually, name, stricter
+
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+LIMIT_S = 20
+# The library reports each expected fence on its log too.
+SILENT = logging.getLogger("librdkafka")
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
+
+
+def run():
+    check("confluent_idempotent_produce_to_one_partition", lambda: idempotent_produce(1))
+    check("confluent_idempotent_produce_to_three_partitions", lambda: idempotent_produce(3))
+    check("confluent_transactions_over_three_topics", transactions_over_three_topics)
+    check("confluent_fenced_on_send", fenced_on_send)
+    check("confluent_fenced_on_commit", fenced_on_commit)
+    check("confluent_fenced_on_send_offsets", fenced_on_send_offsets)
+    check("confluent_transaction_times_out", transaction_times_out)
+    check("confluent_offsets_in_a_transaction", offsets_in_a_transaction)
+    stricter(
+        "confluent_takeover_in_one_request",
+        "it answers CONCURRENT_TRANSACTIONS until the markers are written",
+        takeover_in_one_request,
+    )
+
+
+def create_topic(what, partitions):
+    topic = name("confluent-" + what)
+    admin = AdminClient({"bootstrap.servers": BOOTSTRAP}, logger=SILENT)
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+    return topic
+
+
+def producer(**settings):
+    return Producer({"bootstrap.servers": BOOTSTRAP, "enable.idempotence": True} | settings, logger=SILENT)
+
+
+def transactional_producer(transactional_id, **settings):
+    return producer(**{"transactional.id": transactional_id}, **settings)
+
+
+def consumer(isolation, group="unused"):
+    return Consumer(
+        {
+            "bootstrap.servers": BOOTSTRAP,
+            "group.id": group,  # demanded by the library; nobody joins
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 50,
+        },
+        logger=SILENT,
+    )
+
+
+def read(topic, partition, isolation):
+    """All values of one partition up to its end as that isolation sees it, by an assigned consumer."""
+    if isolation == COMMITTED:
+        await_markers(topic, partition)
+    reader, values, deadline = consumer(isolation), [], time.monotonic() + LIMIT_S
+    reader.assign([TopicPartition(topic, partition, 0)])
+    try:
+        while time.monotonic() < deadline:
+            for message in reader.consume(1000, 0.2):
+                if message.error() is None:
+                    values.append(message.value().decode())
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    return values
+                else:
+                    raise KafkaException(message.error())
+        raise AssertionError(f"{topic}-{partition} {isolation}: no end within {LIMIT_S} s")
+    finally:
+        reader.close()
+
+
+def end(topic, partition, isolation):
+    """The last stable offset (read_committed) or the high watermark (read_uncommitted)."""
+    reader = consumer(isolation)
+    try:
+        return reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=LIMIT_S, cached=False)[1]
+    finally:
+        reader.close()
+
+
+def await_markers(topic, partition):
+    """On Kafka the markers of a commit may come after its answer; here they are there at once."""
+    eventually(lambda: end(topic, partition, COMMITTED) == end(topic, partition, UNCOMMITTED), "all markers written")
+
+
+def send(to, topic, value, partition=0):
+    """Sends one record and waits for its acknowledgement; the error it met, or None."""
+    reports = []
+    to.produce(topic, value, partition=partition, on_delivery=lambda error, _: reports.append(error))
+    to.flush(LIMIT_S)
+    return reports[0]
+
+
+def idempotent_produce(partitions):
+    topic, reports = create_topic(f"idempotent-{partitions}", partitions), []
+    sender = producer()
+    for i in range(RECORDS):
+        sender.produce(topic, str(i), partition=i % partitions, on_delivery=lambda error, _: reports.append(error))
+        sender.poll(0)
+    sender.flush(LIMIT_S)
+    equal([None] * RECORDS, reports, "delivery reports")
+    for p in range(partitions):
+        expected = [str(i) for i in range(p, RECORDS, partitions)]
+        equal(expected, read(topic, p, UNCOMMITTED), f"{topic}-{p}")
+
+
+def transactions_over_three_topics():
+    topics = [create_topic("transactions-" + which, 3) for which in "abc"]
+    sender = transactional_producer(name("confluent-transactions"))
+    sender.init_transactions(LIMIT_S)
+    for _, abort, values in Expected.TRANSACTIONS:
+        sender.begin_transaction()
+        for value in values:
+            for topic in topics:
+                for p in range(3):
+                    sender.produce(topic, value, partition=p)
+        # What is still in the client's buffer would be dropped by an abort and never reach the log.
+        sender.flush(LIMIT_S)
+        if abort:
+            sender.abort_transaction(LIMIT_S)
+        else:
+            sender.commit_transaction(LIMIT_S)
+    for topic in topics:
+        for p in range(3):
+            equal(Expected.COMMITTED, read(topic, p, COMMITTED), f"{topic}-{p} {COMMITTED}")
+            equal(Expected.ALL, read(topic, p, UNCOMMITTED), f"{topic}-{p} {UNCOMMITTED}")
+
+
+def fencing_walk(what, zombie_step):
+    """A begins and writes, B takes the transactional id over, A tries to go on, B commits: only B is seen."""
+    topic = create_topic(what, 1)
+    a, b = transactional_producer(name(what)), transactional_producer(name(what))
+    a.init_transactions(LIMIT_S)
+    a.begin_transaction()
+    equal(None, send(a, topic, "of A"), "A's record")
+    b.init_transactions(LIMIT_S)
+    equal(2, end(topic, 0, COMMITTED), "last stable offset behind A's record and its abort marker")
+    zombie_step(a, topic)
+    b.begin_transaction()
+    equal(None, send(b, topic, "of B"), "B's record")
+    b.commit_transaction(LIMIT_S)
+    equal(["of B"], read(topic, 0, COMMITTED), COMMITTED)
+    equal(["of A", "of B"], read(topic, 0, UNCOMMITTED), UNCOMMITTED)
+
+
+def assert_fenced(error, what):
+    equal(KafkaError._FENCED, error.code(), f"{what}: {error}")
+    assert error.fatal(), f"{what}: {error} is not fatal"
+
+
+def error_of(body):
+    try:
+        body()
+    except KafkaException as failure:
+        return failure.args[0]
+    raise AssertionError("nothing was raised")
+
+
+def fenced_on_send():
+    def step(zombie, topic):
+        # No delivery callback: the library raises a fatal error from flush, and would call it with that pending.
+        zombie.produce(topic, "of the zombie", partition=0)
+        assert_fenced(error_of(lambda: zombie.flush(LIMIT_S)), "flush of the refused send")
+        assert_fenced(error_of(lambda: zombie.commit_transaction(LIMIT_S)), "commit after the refused send")
+
+    fencing_walk("confluent-fenced-send", step)
+
+
+def fenced_on_commit():
+    fencing_walk(
+        "confluent-fenced-commit",
+        lambda zombie, _: assert_fenced(error_of(lambda: zombie.commit_transaction(LIMIT_S)), "commit"),
+    )
+
+
+def fenced_on_send_offsets():
+    def step(zombie, topic):
+        reader = consumer(COMMITTED, name("confluent-fenced-offsets"))
+        send_offsets = lambda: zombie.send_offsets_to_transaction(
+            [TopicPartition(topic, 0, 1)], reader.consumer_group_metadata(), LIMIT_S
+        )
+        assert_fenced(error_of(send_offsets), "send_offsets_to_transaction")
+        reader.close()
+
+    fencing_walk("confluent-fenced-offsets", step)
+
+
+def transaction_times_out():
+    topic = create_topic("timeout", 1)
+    sender = transactional_producer(name("confluent-timeout"), **{"transaction.timeout.ms": 1000})
+    sender.init_transactions(LIMIT_S)
+    sender.begin_transaction()
+    equal(None, send(sender, topic, "too late"), "the record")
+    equal(0, end(topic, 0, COMMITTED), "last stable offset while the transaction is open")
+    await_condition(lambda: end(topic, 0, COMMITTED) == 2, ABORT_LIMIT_S, "abort by the broker")
+    # Requests of version 1 cannot carry the new identity back, so this client is fenced for good.
+    assert_fenced(error_of(lambda: sender.commit_transaction(LIMIT_S)), "commit after the timeout")
+    equal([], read(topic, 0, COMMITTED), COMMITTED)
+
+
+def offsets_in_a_transaction():
+    topic, group = create_topic("offsets-input", 1), name("confluent-offsets")
+    reader = consumer(COMMITTED, group)
+    sender = transactional_producer(name("confluent-offsets"))
+    sender.init_transactions(LIMIT_S)
+    send_offset(sender, reader, topic, 5)
+    sender.commit_transaction(LIMIT_S)
+    equal(5, committed_offset(reader, topic), "offset after the commit")
+    send_offset(sender, reader, topic, 9)
+    sender.abort_transaction(LIMIT_S)
+    equal(5, committed_offset(reader, topic), "offset after an abort")
+    reader.close()
+
+
+def send_offset(sender, reader, topic, offset):
+    sender.begin_transaction()
+    sender.send_offsets_to_transaction([TopicPartition(topic, 0, offset)], reader.consumer_group_metadata(), LIMIT_S)
+
+
+def committed_offset(reader, topic):
+    return reader.committed([TopicPartition(topic, 0)], LIMIT_S)[0].offset
+
+
+def takeover_in_one_request():
+    fastest_ms = min(takeover(attempt) for attempt in range(3))
+    assert fastest_ms < 100, f"the fastest of three takeovers took {fastest_ms:.0f} ms"
+
+
+def takeover(attempt):
+    """One takeover over an open transaction, in milliseconds."""
+    topic, transactional_id, statistics = create_topic(f"takeover-{attempt}", 3), name(f"takeover-{attempt}"), []
+    a = transactional_producer(transactional_id)
+    a.init_transactions(LIMIT_S)
+    a.begin_transaction()
+    for p in range(3):
+        equal(None, send(a, topic, "of A", p), "A's record")
+    b = transactional_producer(
+        transactional_id, **{"statistics.interval.ms": 100, "stats_cb": lambda text: statistics.append(json.loads(text))}
+    )
+    start = time.monotonic()
+    b.init_transactions(LIMIT_S)
+    done = time.monotonic()
+    for p in range(3):
+        equal(2, end(topic, p, COMMITTED), "last stable offset right after the takeover")
+    # Reports made before the takeover was answered may still be queued; their clock (in microseconds) is ours.
+    while not statistics or statistics[-1]["ts"] < done * 1e6:
+        b.poll(0.1)
+    requests = sum(broker["req"]["InitProducerId"] for broker in statistics[-1]["brokers"].values())
+    equal(1, requests, "InitProducerId requests of the takeover")
+    return (done - start) * 1000
