@@ -1,0 +1,207 @@
+//! The state of the core and its only writer.
+
+use alloc::vec::Vec;
+
+use semel_events::{
+    BatchAppended, BatchProducer, Decode, DecodeError, Encode, Event, Reader, ShardStarted, Visible,
+};
+use semel_types::{LeaderEpoch, LogSequence, Now, PartitionHandle, ProducerId, ShardEpoch};
+
+use crate::{
+    check::Violation,
+    ids::ProducerIds,
+    partition::{PartitionState, Partitions},
+    producer::{Admission, BatchStamp, Judgement, ProduceScope, Table},
+    refusal::Refusal,
+    txn,
+    volatile::Volatile,
+};
+
+/// Version of the snapshot form.
+const VERSION: u8 = 1;
+
+/// Everything of the core that the log holds. A clone shares all pages.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct State {
+    pub(crate) producers: Table,
+    pub(crate) partitions: Partitions,
+    pub(crate) transactions: txn::Coordinator,
+    pub(crate) ids: ProducerIds,
+    /// The latest time that an event named.
+    pub(crate) last_now: Now,
+    /// The shard's epoch; leader epoch and coordinator epoch.
+    pub(crate) shard_epoch: ShardEpoch,
+    /// Ids below this one were issued before the latest start that may have lost writes.
+    pub(crate) doubtful_below: ProducerId,
+}
+
+impl State {
+    /// A shard that nothing was written to.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies one event; what readers may see once it is durable is added to `visible`.
+    pub fn apply(&mut self, _sequence: LogSequence, event: &Event, visible: &mut Vec<Visible>) {
+        let epoch = LeaderEpoch::from(self.shard_epoch);
+        match event {
+            Event::ShardStarted(event) => self.apply_started(event),
+            Event::ProducerIdsReserved(event) => self.ids.apply_reserved(event),
+            Event::TopicCreated(event) => self.partitions.apply_created(event),
+            Event::TopicDeleted(deleted) => {
+                self.partitions.apply_deleted(deleted);
+                self.transactions.apply(event, &mut self.producers);
+            }
+            Event::BatchAppended(event) => self.apply_appended(event, visible),
+            Event::ProducersShrunk(_) | Event::StubsDropped(_) => {}
+            Event::TransactionalIdInitialized(_)
+            | Event::TransactionExtended(_)
+            | Event::TransactionalIdExpired(_)
+            | Event::PendingOffsetsAdded(_) => self.transactions.apply(event, &mut self.producers),
+            Event::TransactionEnded(ended) => {
+                self.partitions.apply_ended(ended, epoch, visible);
+                self.transactions.apply(event, &mut self.producers);
+            }
+            Event::OffsetsCommitted(_) => {}
+        }
+    }
+
+    fn apply_started(&mut self, event: &ShardStarted) {
+        self.shard_epoch = event.shard_epoch;
+        if event.may_have_lost_writes {
+            self.doubtful_below = self.ids.end();
+        }
+    }
+
+    fn apply_appended(&mut self, event: &BatchAppended, visible: &mut Vec<Visible>) {
+        self.partitions.apply_appended(event, LeaderEpoch::from(self.shard_epoch), visible);
+    }
+
+    /// Judges one batch of Produce: identity, connection, then the table (steps 2 to 4 of design section 3). Reads
+    /// only, allocates nothing unless it refuses.
+    #[must_use]
+    pub fn judge(
+        &self,
+        _volatile: &Volatile,
+        _scope: &ProduceScope<'_>,
+        partition: PartitionHandle,
+        _stamp: &BatchStamp,
+    ) -> Judgement {
+        match self.partition(partition) {
+            Some(_) => Judgement::Append,
+            None => Judgement::Refuse(Refusal::UnknownPartition { partition }),
+        }
+    }
+
+    /// Step 5 of design section 3, membership: for a batch judged [`Judgement::Append`] that nothing else forbids.
+    ///
+    /// # Errors
+    /// The transaction that the batch names is not open, or does not hold the partition.
+    pub fn admit(
+        &self,
+        scope: &ProduceScope<'_>,
+        partition: PartitionHandle,
+        stamp: &BatchStamp,
+        now: Now,
+    ) -> Result<Admission, Refusal> {
+        if stamp.transactional {
+            txn::admit(self, scope, partition, stamp, now)
+        } else {
+            Ok(Admission { extension: None, transaction: None })
+        }
+    }
+
+    /// The event of an admitted batch of `count` records; `stamp` is `None` for a producer without id. Several
+    /// batches of one request are judged and applied one after another.
+    #[must_use]
+    pub fn append_event(
+        &self,
+        partition: PartitionHandle,
+        count: u32,
+        stamp: Option<(&BatchStamp, &Admission)>,
+        now: Now,
+    ) -> BatchAppended {
+        let base_offset = self.partition(partition).map(PartitionState::next_offset).unwrap_or_default();
+        let producer = stamp.map(|(stamp, admission)| BatchProducer {
+            stamp: stamp.producer,
+            first_sequence: stamp.first_sequence,
+            checksum: stamp.checksum,
+            transaction: admission.transaction,
+        });
+        BatchAppended { partition, base_offset, count, producer, now }
+    }
+
+    /// The numbers of one partition.
+    #[must_use]
+    pub fn partition(&self, partition: PartitionHandle) -> Option<&PartitionState> {
+        self.partitions.get(partition)
+    }
+
+    /// All partitions by handle.
+    pub fn partitions(&self) -> impl Iterator<Item = (PartitionHandle, &PartitionState)> {
+        self.partitions.iter()
+    }
+
+    /// The latest time that an event named: the broker's clock starts no earlier.
+    #[must_use]
+    pub const fn last_now(&self) -> Now {
+        self.last_now
+    }
+
+    /// The shard's epoch; 0 before the first start.
+    #[must_use]
+    pub const fn shard_epoch(&self) -> ShardEpoch {
+        self.shard_epoch
+    }
+
+    /// The next producer id that nobody has: what `TopicDeleted` names.
+    #[must_use]
+    pub fn next_unissued_id(&self, volatile: &Volatile) -> ProducerId {
+        self.ids.next_unissued(&volatile.ids)
+    }
+
+    /// Rebuilds what readers may see after a snapshot was loaded: positions and leader epochs of every partition.
+    pub fn visible(&self, out: &mut Vec<Visible>) {
+        self.partitions.visible(out);
+    }
+
+    /// Appends the snapshot form.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(VERSION);
+        self.last_now.encode(out);
+        self.shard_epoch.encode(out);
+        self.doubtful_below.encode(out);
+        self.ids.encode(out);
+        self.partitions.encode(out);
+        self.transactions.encode(out);
+    }
+
+    /// Reads the snapshot form.
+    ///
+    /// # Errors
+    /// The bytes are damaged, or of a newer version.
+    pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match reader.byte()? {
+            VERSION => {}
+            found => return Err(DecodeError::Choice { of: "version of the core's state", found }),
+        }
+        Ok(Self {
+            last_now: Decode::decode(reader)?,
+            shard_epoch: Decode::decode(reader)?,
+            doubtful_below: Decode::decode(reader)?,
+            ids: ProducerIds::decode(reader)?,
+            partitions: Partitions::decode(reader)?,
+            transactions: txn::Coordinator::decode(reader)?,
+            producers: Table::default(),
+        })
+    }
+
+    /// Checks the whole state: the invariants of `docs/invariants.md`.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    pub fn check(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+}
