@@ -27,16 +27,22 @@ pub struct Client {
 
 /// All clients, in order of name.
 pub fn find(project: &Project) -> Vec<Client> {
-    let Ok(folders) = fs::read_dir(project.root.join("clients")) else {
-        return Vec::new();
-    };
+    folders(project).into_iter().filter(|client| client.script.is_file()).collect()
+}
+
+/// Folders under `clients/` that are no client, in order of name: what clients share, or a script that was forgotten.
+pub fn without_script(project: &Project) -> Vec<String> {
+    folders(project).into_iter().filter(|client| !client.script.is_file()).map(|client| client.name).collect()
+}
+
+fn folders(project: &Project) -> Vec<Client> {
+    let Ok(entries) = fs::read_dir(project.root.join("clients")) else { return Vec::new() };
+    let folders = entries.flatten().filter(|entry| entry.path().is_dir());
     let mut clients: Vec<_> = folders
-        .flatten()
         .map(|folder| Client {
             name: folder.file_name().to_string_lossy().into_owned(),
             script: folder.path().join("run"),
         })
-        .filter(|client| client.script.is_file())
         .collect();
     clients.sort_by(|a, b| a.name.cmp(&b.name));
     clients

@@ -7,6 +7,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use crate::clients;
 use crate::plan::{self, Outcome, Selection, Step};
 use crate::project::Project;
 
@@ -24,6 +25,10 @@ pub fn test(project: &Project, selection: &Selection) -> ExitCode {
     lines.iter().for_each(|line| println!("{line}"));
     if let Some(what) = selection.left_out() {
         println!("left out: {what}");
+    }
+    let without = clients::without_script(project);
+    if !without.is_empty() {
+        println!("no step for clients/{}: no script `run`", without.join(", clients/"));
     }
     let tally = Tally::of(&lines);
     println!("{tally}");

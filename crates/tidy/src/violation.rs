@@ -36,6 +36,7 @@ rules! {
     Unwrap "unwrap" "No unwrap outside tests: expect states the invariant.";
     Unfinished "unfinished" "No unfinished work and no ignored test in the tree.";
     NoStd "no-std" "The core crates are no_std: no clock, file, thread, randomness or hash order.";
+    Determinism "determinism" "The node is a step function: no clock, thread, file, socket or hash order in it.";
     Layering "layering" "A crate depends only on the crates below it.";
     Lints "lints" "Every crate takes the lints of the workspace.";
     Async "async" "Async lives in the server, and in programs that drive a server.";

@@ -14,7 +14,7 @@ use crate::{File, Rule, Tree, Violation};
 
 /// Everything that breaks a rule in `tree`, exceptions not considered.
 pub fn all(tree: &Tree) -> Vec<Violation> {
-    let rules: [fn(&Tree) -> Vec<Violation>; 14] = [
+    let rules: [fn(&Tree) -> Vec<Violation>; 15] = [
         unreadable,
         size::function_length,
         size::function_median,
@@ -22,6 +22,7 @@ pub fn all(tree: &Tree) -> Vec<Violation> {
         words::unwraps,
         words::unfinished,
         words::async_words,
+        words::determinism,
         words::fence_codes,
         words::foreign,
         layout::no_std,
@@ -73,7 +74,10 @@ mod tests {
         let bad = [
             ("crates/eos/src/lib.rs", "fn a() { x.unwrap(); todo!(); }"),
             ("crates/eos/Cargo.toml", "[dependencies]\nsemel-log.workspace = true"),
-            ("crates/broker/src/api/produce.rs", "async fn a() { ErrorCode::ProducerFenced; a.epoch < b; }"),
+            (
+                "crates/broker/src/api/produce.rs",
+                "async fn a() { ErrorCode::ProducerFenced; a.epoch < b; Instant::now(); }",
+            ),
             ("docs/invariants.md", "## EOS-01\nin `no/such.rs`"),
         ];
         let mut found: Vec<_> = all(&Tree::from_texts(bad)).iter().map(|violation| violation.rule).collect();

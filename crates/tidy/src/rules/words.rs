@@ -71,6 +71,39 @@ fn may_be_async(file: &File) -> bool {
     outside || matches!(file.crate_name(), Some("server" | "certify"))
 }
 
+pub(super) fn determinism(tree: &Tree) -> Vec<Violation> {
+    let outside = |_: &str, word: &str, _: &str| OUTSIDE_WORLD.contains(&word);
+    let mut found = Vec::new();
+    for (file, source) in tree.rust().filter(|(file, _)| file.path.starts_with("crates/broker/src/")) {
+        let lines = lines_where(source, outside).filter(|line| !source.is_test_line(*line));
+        found.extend(lines.map(|line| {
+            at(
+                file,
+                line,
+                Rule::Determinism,
+                "the node steps on `Input` and `Context` alone, or the simulation lies",
+            )
+        }));
+    }
+    found
+}
+
+/// Clocks, threads, files, sockets, and maps whose order depends on a random seed.
+const OUTSIDE_WORLD: [&str; 12] = [
+    "Instant",
+    "SystemTime",
+    "sleep",
+    "thread",
+    "File",
+    "OpenOptions",
+    "TcpStream",
+    "TcpListener",
+    "HashMap",
+    "HashSet",
+    "RandomState",
+    "getrandom",
+];
+
 pub(super) fn fence_codes(tree: &Tree) -> Vec<Violation> {
     let code = |_: &str, word: &str, _: &str| FENCE_CODES.contains(&word);
     let mut found = Vec::new();
@@ -204,6 +237,14 @@ mod tests {
         assert_eq!(lines_of(async_words, "crates/log/src/a.rs", text), [1, 2]);
         assert!(lines_of(async_words, "crates/server/src/a.rs", text).is_empty());
         assert_eq!(lines_of(async_words, "crates/log/Cargo.toml", "[dependencies]\ntokio = \"1\""), [2]);
+    }
+
+    #[test]
+    fn the_node_reaches_for_nothing_outside() {
+        let text = "fn a() {\nInstant::now();\nstd::thread::spawn(b);\n}\nuse std::collections::HashMap;\n\
+                    #[test]\nfn t() { Instant::now(); }";
+        assert_eq!(lines_of(determinism, "crates/broker/src/node.rs", text), [2, 3, 5]);
+        assert!(lines_of(determinism, "crates/server/src/node.rs", text).is_empty());
     }
 
     #[test]
