@@ -64,11 +64,7 @@ impl DecodeError {
     /// An error whose field is not known yet; the enclosing struct fills it in.
     pub(crate) const fn at(position: usize, kind: DecodeErrorKind) -> Self {
         let field = "";
-        Self {
-            field,
-            position,
-            kind,
-        }
+        Self { field, position, kind }
     }
 
     /// Names the field, unless an inner struct has done so already.

@@ -37,11 +37,7 @@ pub struct BadLength {
 
 impl fmt::Display for BadLength {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "frame of {} bytes, allowed are 0 to {}",
-            self.length, self.limit_bytes
-        )
+        write!(f, "frame of {} bytes, allowed are 0 to {}", self.length, self.limit_bytes)
     }
 }
 
@@ -61,15 +57,10 @@ pub fn progress(received: &[u8], limit_bytes: usize) -> Result<Progress, BadLeng
     let length = usize::try_from(claimed)
         .ok()
         .filter(|length| *length <= limit_bytes)
-        .ok_or(BadLength {
-            length: claimed,
-            limit_bytes,
-        })?;
+        .ok_or(BadLength { length: claimed, limit_bytes })?;
     let present = received.len() - PREFIX_BYTES;
     Ok(if present < length {
-        Progress::NeedMore {
-            bytes: length - present,
-        }
+        Progress::NeedMore { bytes: length - present }
     } else {
         Progress::Complete { length }
     })

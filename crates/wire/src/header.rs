@@ -61,9 +61,7 @@ impl RequestHeader {
     /// The header is cut short or its client id is malformed.
     pub fn decode(reader: &mut Reader) -> Result<Self, DecodeError> {
         let mut header = Self::default();
-        header
-            .read_into(reader)
-            .map_err(|error| error.named("RequestHeader"))?;
+        header.read_into(reader).map_err(|error| error.named("RequestHeader"))?;
         Ok(header)
     }
 
@@ -132,11 +130,7 @@ impl ResponseHeader {
 }
 
 /// Headers begin with fields that never are compact.
-const CLASSIC: Form = Form {
-    version: 0,
-    flexible: false,
-    nullable: false,
-};
+const CLASSIC: Form = Form { version: 0, flexible: false, nullable: false };
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,6 +19,8 @@
 extern crate alloc;
 
 pub mod api;
+pub mod batch;
+pub mod crc;
 mod error;
 mod field;
 pub mod frame;

@@ -32,17 +32,9 @@ impl Reader {
     #[must_use]
     pub fn new(frame: impl Into<Bytes>) -> Self {
         let frame = frame.into();
-        let allowance_bytes = frame
-            .len()
-            .saturating_mul(ALLOWANCE_PER_FRAME_BYTE)
-            .max(SMALL_FRAME_ALLOWANCE_BYTES);
-        Self {
-            end: frame.len(),
-            frame,
-            shared: None,
-            at: 0,
-            allowance_bytes,
-        }
+        let allowance_bytes =
+            frame.len().saturating_mul(ALLOWANCE_PER_FRAME_BYTE).max(SMALL_FRAME_ALLOWANCE_BYTES);
+        Self { end: frame.len(), frame, shared: None, at: 0, allowance_bytes }
     }
 
     /// Bytes not read yet.

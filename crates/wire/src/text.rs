@@ -20,11 +20,7 @@ pub struct Text {
 
 impl Text {
     /// The empty string; allocates nothing.
-    pub const EMPTY: Self = Self {
-        frame: None,
-        start: 0,
-        length_plus_one: NonZeroU32::MIN,
-    };
+    pub const EMPTY: Self = Self { frame: None, start: 0, length_plus_one: NonZeroU32::MIN };
 
     /// A slice of a frame that was checked to be UTF-8; `None` if it is not, or lies outside of the first 4 GiB.
     pub(crate) fn slice(frame: &Arc<Bytes>, start: usize, length: usize) -> Option<Self> {

@@ -21,24 +21,14 @@ impl Writer {
     /// Appends to an existing buffer and copies everything into it.
     #[must_use]
     pub const fn copying(buffer: Vec<u8>) -> Self {
-        Self {
-            buffer,
-            aside: Vec::new(),
-            aside_bytes: 0,
-            aside_from_bytes: None,
-        }
+        Self { buffer, aside: Vec::new(), aside_bytes: 0, aside_from_bytes: None }
     }
 
     /// Appends to an existing buffer, but keeps record slices of at least `aside_from_bytes` as they are, for a
     /// vectored write.
     #[must_use]
     pub const fn vectored(buffer: Vec<u8>, aside_from_bytes: usize) -> Self {
-        Self {
-            buffer,
-            aside: Vec::new(),
-            aside_bytes: 0,
-            aside_from_bytes: Some(aside_from_bytes),
-        }
+        Self { buffer, aside: Vec::new(), aside_bytes: 0, aside_from_bytes: Some(aside_from_bytes) }
     }
 
     /// Bytes written so far, slices kept aside included.
@@ -61,10 +51,7 @@ impl Writer {
     /// The buffer; complete if the writer copies.
     #[must_use]
     pub fn into_buffer(self) -> Vec<u8> {
-        debug_assert!(
-            self.aside.is_empty(),
-            "a vectored writer is taken apart with into_chunks"
-        );
+        debug_assert!(self.aside.is_empty(), "a vectored writer is taken apart with into_chunks");
         self.buffer
     }
 
@@ -115,11 +102,7 @@ impl Writer {
 
     /// A length or count, `None` for null, with the given width when not compact.
     fn length(&mut self, length: Option<usize>, compact: bool, wide: bool) -> Result<(), EncodeError> {
-        let limit = if wide || compact {
-            i32::MAX as usize - 1
-        } else {
-            i16::MAX as usize
-        };
+        let limit = if wide || compact { i32::MAX as usize - 1 } else { i16::MAX as usize };
         if let Some(length) = length.filter(|length| *length > limit) {
             return Err(EncodeError::of(EncodeErrorKind::TooLong { length }));
         }

@@ -45,10 +45,7 @@ fn a_request_frame_is_read_back() {
 
 #[test]
 fn a_response_frame_is_read_back() {
-    let response = EndTxnResponse {
-        error_code: ErrorCode::ProducerFenced.into(),
-        ..Default::default()
-    };
+    let response = EndTxnResponse { error_code: ErrorCode::ProducerFenced.into(), ..Default::default() };
     let mut writer = Writer::copying(Vec::new());
     frame::response(&response, 5, 99, &mut writer).expect("valid");
     let mut reader = Reader::new(writer.into_buffer()[frame::PREFIX_BYTES..].to_vec());

@@ -103,11 +103,7 @@ impl ApiKey {
     /// Version of the request header: 2 (tagged fields) in flexible versions, else 1.
     #[must_use]
     pub fn request_header_version(self, version: i16) -> i16 {
-        if version >= self.spec().flexible_from {
-            2
-        } else {
-            1
-        }
+        if version >= self.spec().flexible_from { 2 } else { 1 }
     }
 
     /// Version of the response header: 1 (tagged fields) in flexible versions, else 0. `ApiVersions` always has 0, so
