@@ -107,12 +107,13 @@ impl PartitionState {
     /// Takes the offsets of an appended batch or marker.
     fn advance(&mut self, base: Offset, count: u32, written: &mut Written<'_>) {
         debug_assert_eq!(base, self.next_offset, "offsets are given without gaps");
-        let epoch = written.epoch;
-        if self.leader_epochs.last().is_none_or(|last| last.epoch < epoch) {
-            Arc::make_mut(&mut self.leader_epochs).push(EpochStart { epoch, first_offset: base });
+        let leader_epoch = written.epoch;
+        if self.leader_epochs.last().is_none_or(|last| last.epoch < leader_epoch) {
+            Arc::make_mut(&mut self.leader_epochs)
+                .push(EpochStart { epoch: leader_epoch, first_offset: base });
             written.visible.push(Visible::EpochStarted {
                 partition: written.partition,
-                epoch,
+                epoch: leader_epoch,
                 first_offset: base,
             });
         }
