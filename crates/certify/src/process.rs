@@ -1,0 +1,206 @@
+//! A broker in a process of its own, to be stopped, killed and started again.
+
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, BufReader},
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Why a server did not do what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// It cannot be started.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// What was started.
+        program: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It ended or kept silent instead of getting ready.
+    #[error("the server did not get ready; it said:\n{said}")]
+    NotReady {
+        /// Its log lines.
+        said: String,
+    },
+    /// It did not stop in time.
+    #[error("the server did not stop within {0:?}")]
+    NotStopped(Duration),
+    /// The system failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// How long a server may take to get ready.
+const READY_MAX: Duration = Duration::from_secs(30);
+
+/// A running server. Dropped, it is killed.
+pub struct Server {
+    program: OsString,
+    arguments: Vec<OsString>,
+    environment: Vec<(String, String)>,
+    address: String,
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Server {
+    /// Starts `program serve` with a free port on the loopback interface and these further arguments.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn start(program: &Path, data_dir: &Path, arguments: &[&str]) -> Result<Self, ServerError> {
+        Self::start_with(program, data_dir, arguments, &[])
+    }
+
+    /// As [`Server::start`], with environment variables.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn start_with(
+        program: &Path,
+        data_dir: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self, ServerError> {
+        let address = free_address()?;
+        let mut all: Vec<OsString> = vec!["serve".into(), "--data-dir".into(), data_dir.into()];
+        all.extend(["--listen".into(), address.clone().into()]);
+        all.extend(arguments.iter().map(OsString::from));
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let (child, lines) = spawn(program.as_os_str(), &all, &environment)?;
+        let mut server = Self { program: program.into(), arguments: all, environment, address, child, lines };
+        server.wait_ready()?;
+        Ok(server)
+    }
+
+    /// Where it listens, as `host:port`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it at once (SIGKILL) and waits for its end.
+    ///
+    /// # Errors
+    /// [`ServerError::Io`].
+    pub fn kill(&mut self) -> Result<ExitStatus, ServerError> {
+        self.child.kill()?;
+        Ok(self.child.wait()?)
+    }
+
+    /// True once the process has ended by itself.
+    ///
+    /// # Errors
+    /// [`ServerError::Io`].
+    pub fn has_ended(&mut self) -> Result<bool, ServerError> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Waits for the process to end by itself.
+    ///
+    /// # Errors
+    /// [`ServerError::NotStopped`] after `patience`.
+    pub fn wait_end(&mut self, patience: Duration) -> Result<ExitStatus, ServerError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                return Err(ServerError::NotStopped(patience));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Asks it to stop (SIGTERM) and waits; gives its status and how long it took.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn terminate(&mut self) -> Result<(ExitStatus, Duration), ServerError> {
+        let asked = Instant::now();
+        Command::new("kill").args(["-TERM", &self.id().to_string()]).status()?;
+        let status = self.wait_end(READY_MAX)?;
+        Ok((status, asked.elapsed()))
+    }
+
+    /// Starts it again with the same arguments and address.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn restart(&mut self) -> Result<(), ServerError> {
+        let environment = self.environment.clone();
+        self.restart_with(environment)
+    }
+
+    /// Starts it again with other environment variables.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn restart_with(&mut self, environment: Vec<(String, String)>) -> Result<(), ServerError> {
+        (self.child, self.lines) = spawn(&self.program, &self.arguments, &environment)?;
+        self.environment = environment;
+        self.wait_ready()
+    }
+
+    fn wait_ready(&mut self) -> Result<(), ServerError> {
+        let deadline = Instant::now() + READY_MAX;
+        let mut said = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line.contains("ready") => return Ok(()),
+                Ok(line) => said.push(line),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    return Err(ServerError::NotReady { said: said.join("\n") });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only if the process has ended already, which is what we want.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn free_address() -> io::Result<String> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+}
+
+/// Starts the process; its log lines arrive on the channel, which closes when it ends.
+fn spawn(
+    program: &std::ffi::OsStr,
+    arguments: &[OsString],
+    environment: &[(String, String)],
+) -> Result<(Child, Receiver<String>), ServerError> {
+    let named = |source| ServerError::Start { program: program.to_string_lossy().into_owned(), source };
+    let mut command = Command::new(program);
+    command.args(arguments).envs(environment.iter().cloned()).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn().map_err(named)?;
+    let (sender, lines) = mpsc::channel();
+    if let Some(stderr) = child.stderr.take() {
+        thread::spawn(move || {
+            let lines = BufReader::new(stderr).lines().map_while(Result::ok);
+            // Nobody listening any more is fine: the pipe is still drained.
+            lines.for_each(|line| drop(sender.send(line)));
+        });
+    }
+    Ok((child, lines))
+}
