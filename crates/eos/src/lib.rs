@@ -39,4 +39,5 @@ pub use producer::{Admission, BatchStamp, Judgement, ProduceScope, ProducerState
 pub use refusal::Refusal;
 pub use settings::Settings;
 pub use state::State;
-pub use volatile::Volatile;
+pub use txn::{Command, Decision, Reply, Request, decide};
+pub use volatile::{Change, OrderedApi, RefusedRequest, Volatile};

@@ -1,0 +1,164 @@
+//! EndTxn, classic and version 2 side by side (KIP-98, KIP-890; upstream `TransactionCoordinator.endTransaction`).
+//!
+//! A retry is recognised by the remembered pair alone (EOS-34): an old owner never gets its successor's identity.
+
+use semel_events::{Author, EndCause, Outcome, Protocol};
+use semel_types::{ProducerStamp, TransactionalId};
+
+use super::{
+    MadeBy, Remembered, Reply, TransactionState, TransactionalIdEntry,
+    draft::{Draft, End, other_producer},
+};
+use crate::{
+    OrderedApi, Refusal,
+    fence::{self, IdentityStanding},
+};
+
+/// What an end needs of the request.
+struct Asked<'a> {
+    id: &'a TransactionalId,
+    stamp: ProducerStamp,
+    outcome: Outcome,
+    author: &'a Author,
+}
+
+/// What the current pair may do in a state, by protocol and outcome.
+enum Move {
+    /// End the open transaction.
+    End,
+    /// Abort nothing, but bump: a client of version 2 cannot know whether its first write arrived.
+    AbortNothing,
+    /// It was ended so already.
+    Repeat,
+    /// 48.
+    Wrong,
+}
+
+/// Ends a transaction.
+pub(super) fn decide(
+    draft: &mut Draft<'_>,
+    id: &TransactionalId,
+    stamp: ProducerStamp,
+    outcome: Outcome,
+    protocol: Protocol,
+    author: &Author,
+) -> Result<Reply, Refusal> {
+    let entry = draft.entry(id)?;
+    let asked = Asked { id, stamp, outcome, author };
+    match fence::identity(entry, stamp) {
+        IdentityStanding::Current => current(draft, entry, &asked, protocol),
+        IdentityStanding::Remembered(pair) => remembered(draft, entry, &asked, pair),
+        IdentityStanding::OtherProducer => Err(other_producer(id, stamp, entry)),
+        IdentityStanding::Fenced => Err(draft.fenced(id, stamp, entry)),
+    }
+}
+
+/// By the owner, as the state says.
+fn current(
+    draft: &mut Draft<'_>,
+    entry: &TransactionalIdEntry,
+    asked: &Asked<'_>,
+    protocol: Protocol,
+) -> Result<Reply, Refusal> {
+    let (next, version2) = match protocol {
+        Protocol::Classic => {
+            draft.in_order(asked.id, OrderedApi::EndTxn)?;
+            (classic_move(entry.state(), asked.outcome), false)
+        }
+        Protocol::Version2 => (version2_move(entry.state(), asked.outcome), true),
+    };
+    match next {
+        Move::End | Move::AbortNothing => Ok(end(draft, entry, asked, version2)),
+        Move::Repeat => Ok(Reply::Ended(entry.identity)),
+        Move::Wrong => {
+            Err(Refusal::WrongState { id: asked.id.clone(), state: entry.state(), asked: asked.outcome })
+        }
+    }
+}
+
+/// Classic: the epoch stays, so a repeated end of the same kind is a retry.
+fn classic_move(state: TransactionState, outcome: Outcome) -> Move {
+    match (state, outcome) {
+        (TransactionState::Ongoing, Outcome::Commit | Outcome::Abort) => Move::End,
+        (TransactionState::CompleteCommit, Outcome::Commit)
+        | (TransactionState::CompleteAbort, Outcome::Abort) => Move::Repeat,
+        (TransactionState::CompleteCommit, Outcome::Abort)
+        | (TransactionState::CompleteAbort, Outcome::Commit)
+        | (
+            TransactionState::Empty
+            | TransactionState::PrepareCommit
+            | TransactionState::PrepareAbort
+            | TransactionState::PrepareEpochFence
+            | TransactionState::Dead,
+            Outcome::Commit | Outcome::Abort,
+        ) => Move::Wrong,
+    }
+}
+
+/// Version 2: each end bumps, so the current pair never repeats an end; an abort always succeeds.
+fn version2_move(state: TransactionState, outcome: Outcome) -> Move {
+    match (state, outcome) {
+        (TransactionState::Ongoing, Outcome::Commit | Outcome::Abort) => Move::End,
+        (
+            TransactionState::Empty | TransactionState::CompleteCommit | TransactionState::CompleteAbort,
+            Outcome::Abort,
+        ) => Move::AbortNothing,
+        (
+            TransactionState::Empty | TransactionState::CompleteCommit | TransactionState::CompleteAbort,
+            Outcome::Commit,
+        )
+        | (
+            TransactionState::PrepareCommit
+            | TransactionState::PrepareAbort
+            | TransactionState::PrepareEpochFence
+            | TransactionState::Dead,
+            Outcome::Commit | Outcome::Abort,
+        ) => Move::Wrong,
+    }
+}
+
+/// Classic markers carry the current epoch, which stays; those of version 2 the bumped one (KIP-890, KIP-1228).
+fn end(draft: &mut Draft<'_>, entry: &TransactionalIdEntry, asked: &Asked<'_>, version2: bool) -> Reply {
+    let (marker_stamp, identity_after) = if version2 {
+        (fence::bumped_marker(entry.identity), draft.successor(entry.identity))
+    } else {
+        (entry.identity, entry.identity)
+    };
+    let end = End {
+        id: asked.id,
+        outcome: asked.outcome,
+        cause: EndCause::EndTxn,
+        version2,
+        marker_stamp,
+        identity_after,
+        author: Some(asked.author.clone()),
+    };
+    draft.end(entry, end);
+    Reply::Ended(identity_after)
+}
+
+/// By the pair that was current before: a retry, or the victim of an abort that it did not ask for.
+fn remembered(
+    draft: &Draft<'_>,
+    entry: &TransactionalIdEntry,
+    asked: &Asked<'_>,
+    pair: Remembered,
+) -> Result<Reply, Refusal> {
+    let id = asked.id;
+    match (pair.made_by, asked.outcome) {
+        (MadeBy::EndTxn(outcome), asked) if outcome == asked => Ok(Reply::Ended(entry.identity)),
+        (MadeBy::Abort, Outcome::Abort) => Ok(Reply::Ended(entry.identity)),
+        (MadeBy::Abort, Outcome::Commit) => {
+            let fence = draft.state.transactions.fences().of_victim(id, asked.stamp);
+            Err(Refusal::AbortedMeanwhile { id: id.clone(), fence })
+        }
+        (MadeBy::EndTxn(_) | MadeBy::Recovery, Outcome::Commit | Outcome::Abort)
+            if fence::is_producer(entry.identity, asked.stamp.id) =>
+        {
+            Err(draft.fenced(id, asked.stamp, entry))
+        }
+        (MadeBy::EndTxn(_) | MadeBy::Recovery, Outcome::Commit | Outcome::Abort) => {
+            Err(other_producer(id, asked.stamp, entry))
+        }
+    }
+}
