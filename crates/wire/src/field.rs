@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 use semel_types::{PartitionIndex, TopicId};
 
+#[cfg(feature = "samples")]
+use crate::Samples;
 use crate::{
     DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Reader, Records, Text, writer::Writer,
 };
@@ -44,6 +46,10 @@ pub trait Field: Sized {
 
     /// The fewest bytes a value can take.
     fn least_bytes(form: Form) -> usize;
+
+    /// A random value that this version can carry.
+    #[cfg(feature = "samples")]
+    fn sample(samples: &mut Samples, form: Form) -> Self;
 }
 
 macro_rules! integers {
@@ -60,6 +66,11 @@ macro_rules! integers {
 
             fn least_bytes(_: Form) -> usize {
                 size_of::<Self>()
+            }
+
+            #[cfg(feature = "samples")]
+            fn sample(samples: &mut Samples, _: Form) -> Self {
+                samples.number() as Self
             }
         }
     )*};
@@ -89,13 +100,18 @@ macro_rules! field_through {
             fn least_bytes(form: $crate::field::Form) -> usize {
                 <$inner as $crate::field::Field>::least_bytes(form)
             }
+
+            #[cfg(feature = "samples")]
+            fn sample(samples: &mut $crate::Samples, form: $crate::field::Form) -> Self {
+                $from(<$inner as $crate::field::Field>::sample(samples, form))
+            }
         }
     };
 }
 
 pub(crate) use field_through;
 
-field_through!(bool, i8, |raw| raw != 0, i8::from);
+field_through!(bool, i8, |raw: i8| raw != 0, i8::from);
 field_through!(PartitionIndex, i32, PartitionIndex::new, PartitionIndex::get);
 
 impl Field for TopicId {
@@ -110,6 +126,13 @@ impl Field for TopicId {
 
     fn least_bytes(_: Form) -> usize {
         16
+    }
+
+    #[cfg(feature = "samples")]
+    fn sample(samples: &mut Samples, _: Form) -> Self {
+        let mut raw = [0; 16];
+        raw.fill_with(|| samples.next() as u8);
+        Self::new(raw)
     }
 }
 
@@ -130,6 +153,11 @@ macro_rules! never_null {
             fn least_bytes(form: Form) -> usize {
                 Option::<Self>::least_bytes(form)
             }
+
+            #[cfg(feature = "samples")]
+            fn sample(samples: &mut Samples, form: Form) -> Self {
+                Self::sample_present(samples, form)
+            }
         }
     };
 }
@@ -141,6 +169,8 @@ pub trait Nullable: Sized {
     fn write_null(writer: &mut Writer, form: Form) -> Result<(), EncodeError>;
     /// Bytes of the null, and of the empty value.
     fn null_bytes(form: Form) -> usize;
+    #[cfg(feature = "samples")]
+    fn sample_present(samples: &mut Samples, form: Form) -> Self;
 }
 
 impl<T: Nullable> Field for Option<T> {
@@ -164,6 +194,12 @@ impl<T: Nullable> Field for Option<T> {
     fn least_bytes(form: Form) -> usize {
         T::null_bytes(form)
     }
+
+    #[cfg(feature = "samples")]
+    fn sample(samples: &mut Samples, form: Form) -> Self {
+        let is_null = form.nullable && samples.below(4) == 0;
+        (!is_null).then(|| T::sample_present(samples, form))
+    }
 }
 
 impl Nullable for Text {
@@ -181,6 +217,11 @@ impl Nullable for Text {
 
     fn null_bytes(form: Form) -> usize {
         if form.flexible { 1 } else { 2 }
+    }
+
+    #[cfg(feature = "samples")]
+    fn sample_present(samples: &mut Samples, _: Form) -> Self {
+        Self::from(samples.text().as_str())
     }
 }
 
@@ -212,6 +253,12 @@ impl<T: Field> Nullable for Vec<T> {
     fn null_bytes(form: Form) -> usize {
         if form.flexible { 1 } else { 4 }
     }
+
+    #[cfg(feature = "samples")]
+    fn sample_present(samples: &mut Samples, form: Form) -> Self {
+        let form = form.nullable(false);
+        (0..samples.below(4)).map(|_| T::sample(samples, form)).collect()
+    }
 }
 
 never_null!([<T: Field>] Vec<T>);
@@ -234,6 +281,11 @@ impl Nullable for Bytes {
     fn null_bytes(form: Form) -> usize {
         if form.flexible { 1 } else { 4 }
     }
+
+    #[cfg(feature = "samples")]
+    fn sample_present(samples: &mut Samples, _: Form) -> Self {
+        samples.bytes()
+    }
 }
 
 impl Nullable for Records {
@@ -253,5 +305,10 @@ impl Nullable for Records {
 
     fn null_bytes(form: Form) -> usize {
         Bytes::null_bytes(form)
+    }
+
+    #[cfg(feature = "samples")]
+    fn sample_present(samples: &mut Samples, _: Form) -> Self {
+        samples.bytes().into()
     }
 }

@@ -24,11 +24,15 @@ pub mod crc;
 mod error;
 mod field;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod header;
 mod message;
 mod raw;
 mod reader;
 mod records;
+#[cfg(feature = "samples")]
+mod samples;
 mod text;
 mod writer;
 
@@ -36,9 +40,11 @@ pub use api::{API_TABLE, ApiKey, ApiSpec};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind};
 pub use field::{Field, Form};
 pub use header::{RequestHeader, ResponseHeader, Unsupported};
-pub use message::Message;
+pub use message::{Message, Request};
 pub use raw::{RawCoordinatorEpoch, RawLeaderEpoch, RawOffset, RawProducerEpoch, RawProducerId, WireCode};
 pub use reader::{ALLOWANCE_PER_FRAME_BYTE, Reader, SMALL_FRAME_ALLOWANCE_BYTES};
 pub use records::Records;
+#[cfg(feature = "samples")]
+pub use samples::Samples;
 pub use text::Text;
 pub use writer::Writer;

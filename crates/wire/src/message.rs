@@ -25,13 +25,14 @@
 //! default; the [`raw`](crate::raw) numbers default to `-1`.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::{
     ApiKey, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Form, Reader, Writer, field::Field,
 };
 
 /// A whole request or response body.
-pub trait Message: Field + Default {
+pub trait Message: Field + Default + Clone + PartialEq + fmt::Debug {
     /// The API that it belongs to.
     const API: ApiKey;
     /// The struct's name, for errors.
@@ -61,6 +62,12 @@ pub trait Message: Field + Default {
         self.write(writer, form).map_err(|error| error.named(Self::NAME))
     }
 
+    /// A random body; `None` for an unknown version.
+    #[cfg(feature = "samples")]
+    fn sample_body(samples: &mut crate::Samples, version: i16) -> Option<Self> {
+        Some(Self::sample(samples, form(Self::API, version)?))
+    }
+
     /// Appends the body to a buffer.
     ///
     /// # Errors
@@ -72,6 +79,12 @@ pub trait Message: Field + Default {
         *buffer = writer.into_buffer();
         outcome
     }
+}
+
+/// A request: a message that knows its answer.
+pub trait Request: Message {
+    /// The answer's type.
+    type Response: Message;
 }
 
 /// The encoding of a version of an API; `None` if the version does not exist.
@@ -168,6 +181,16 @@ macro_rules! message {
                     }
                 });)*
                 bytes
+            }
+
+            #[cfg(feature = "samples")]
+            fn sample(samples: &mut $crate::Samples, form: $crate::field::Form) -> Self {
+                let mut out = Self::default();
+                $(if ($versions).contains(&form.version) {
+                    let form = message!(@nullable form $($nullable)?);
+                    out.$field = $crate::field::Field::sample(samples, form);
+                })*
+                out
             }
         }
 

@@ -89,7 +89,7 @@ raw! {
 }
 
 /// An error code as it stands on the wire; may be one that Semel does not know.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(transparent)]
 pub struct WireCode(pub i16);
 
@@ -125,12 +125,6 @@ impl From<ErrorCode> for WireCode {
 impl PartialEq<ErrorCode> for WireCode {
     fn eq(&self, other: &ErrorCode) -> bool {
         self.0 == other.get()
-    }
-}
-
-impl fmt::Debug for WireCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -77,7 +77,7 @@ message! {
         /// What went wrong, if anything.
         [0..] error_code: WireCode,
         /// Why, for people.
-        [1.., null 0..] error_message: Option<Text> = Some(Text::EMPTY),
+        [1.., null 0..] error_message: Option<Text>,
         /// Why the settings are not shown, if they are not.
         [5.., tag 0] topic_config_error_code: WireCode,
         /// Partitions, or -1.

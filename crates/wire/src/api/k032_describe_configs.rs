@@ -51,7 +51,7 @@ message! {
         /// What went wrong, if anything.
         [0..] error_code: WireCode,
         /// Why, for people.
-        [0.., null 0..] error_message: Option<Text> = Some(Text::EMPTY),
+        [0.., null 0..] error_message: Option<Text>,
         /// See `RESOURCE_TOPIC` and its neighbours.
         [0..] resource_type: i8,
         /// The topic's name, or the broker's node id.
@@ -79,7 +79,7 @@ message! {
         /// The value's type: 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password.
         [3..] config_type: i8,
         /// What it means.
-        [3.., null 0..] documentation: Option<Text> = Some(Text::EMPTY),
+        [3.., null 0..] documentation: Option<Text>,
     }
 }
 

@@ -5,9 +5,11 @@
 
 use core::{fmt, ops::RangeInclusive};
 
+use crate::Request;
+
 macro_rules! apis {
     ($(
-        $key:literal $variant:ident $module:ident $file:literal
+        $key:literal $variant:ident $module:ident $file:literal ($request:ident, $response:ident)
         decode $decode:expr, advertise $advertise:expr, flexible $flexible:literal;
     )*) => {
         $(#[path = $file] pub mod $module;)*
@@ -44,13 +46,23 @@ macro_rules! apis {
             }
         }
 
-        /// Calls a macro with `ApiKey variant, module, request, response` of every API.
-        #[doc(hidden)]
-        #[macro_export]
-        macro_rules! for_each_api {
-            ($call:ident) => { $($call!($variant, $module);)* };
+        $(
+            impl Request for $module::$request {
+                type Response = $module::$response;
+            }
+        )*
+
+        /// Visits every API in the order of keys.
+        pub fn for_each_api(visitor: &mut impl ApiVisitor) {
+            $(visitor.visit::<$module::$request>();)*
         }
     };
+}
+
+/// Something to be done with the types of every API.
+pub trait ApiVisitor {
+    /// One API.
+    fn visit<R: Request>(&mut self);
 }
 
 /// What is known of one API as a whole.
@@ -121,25 +133,51 @@ impl fmt::Display for ApiKey {
 }
 
 apis! {
-    0 Produce produce "k000_produce.rs" decode 3..=13, advertise 0..=13, flexible 9;
-    1 Fetch fetch "k001_fetch.rs" decode 4..=18, advertise 4..=18, flexible 12;
-    2 ListOffsets list_offsets "k002_list_offsets.rs" decode 1..=11, advertise 1..=11, flexible 6;
-    3 Metadata metadata "k003_metadata.rs" decode 0..=13, advertise 0..=13, flexible 9;
-    8 OffsetCommit offset_commit "k008_offset_commit.rs" decode 2..=10, advertise 2..=10, flexible 8;
-    9 OffsetFetch offset_fetch "k009_offset_fetch.rs" decode 1..=10, advertise 1..=10, flexible 6;
-    10 FindCoordinator find_coordinator "k010_find_coordinator.rs" decode 0..=6, advertise 0..=6, flexible 3;
-    18 ApiVersions api_versions "k018_api_versions.rs" decode 0..=5, advertise 0..=4, flexible 3;
-    19 CreateTopics create_topics "k019_create_topics.rs" decode 2..=7, advertise 2..=7, flexible 5;
-    20 DeleteTopics delete_topics "k020_delete_topics.rs" decode 1..=6, advertise 1..=6, flexible 4;
-    22 InitProducerId init_producer_id "k022_init_producer_id.rs" decode 0..=6, advertise 0..=5, flexible 2;
+    0 Produce produce "k000_produce.rs" (ProduceRequest, ProduceResponse)
+        decode 3..=13, advertise 0..=13, flexible 9;
+    1 Fetch fetch "k001_fetch.rs" (FetchRequest, FetchResponse)
+        decode 4..=18, advertise 4..=18, flexible 12;
+    2 ListOffsets list_offsets "k002_list_offsets.rs" (ListOffsetsRequest, ListOffsetsResponse)
+        decode 1..=11, advertise 1..=11, flexible 6;
+    3 Metadata metadata "k003_metadata.rs" (MetadataRequest, MetadataResponse)
+        decode 0..=13, advertise 0..=13, flexible 9;
+    8 OffsetCommit offset_commit "k008_offset_commit.rs" (OffsetCommitRequest, OffsetCommitResponse)
+        decode 2..=10, advertise 2..=10, flexible 8;
+    9 OffsetFetch offset_fetch "k009_offset_fetch.rs" (OffsetFetchRequest, OffsetFetchResponse)
+        decode 1..=10, advertise 1..=10, flexible 6;
+    10 FindCoordinator find_coordinator "k010_find_coordinator.rs"
+        (FindCoordinatorRequest, FindCoordinatorResponse)
+        decode 0..=6, advertise 0..=6, flexible 3;
+    18 ApiVersions api_versions "k018_api_versions.rs" (ApiVersionsRequest, ApiVersionsResponse)
+        decode 0..=5, advertise 0..=4, flexible 3;
+    19 CreateTopics create_topics "k019_create_topics.rs" (CreateTopicsRequest, CreateTopicsResponse)
+        decode 2..=7, advertise 2..=7, flexible 5;
+    20 DeleteTopics delete_topics "k020_delete_topics.rs" (DeleteTopicsRequest, DeleteTopicsResponse)
+        decode 1..=6, advertise 1..=6, flexible 4;
+    22 InitProducerId init_producer_id "k022_init_producer_id.rs"
+        (InitProducerIdRequest, InitProducerIdResponse)
+        decode 0..=6, advertise 0..=5, flexible 2;
     23 OffsetForLeaderEpoch offset_for_leader_epoch "k023_offset_for_leader_epoch.rs"
+        (OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse)
         decode 2..=4, advertise 2..=4, flexible 4;
     24 AddPartitionsToTxn add_partitions_to_txn "k024_add_partitions_to_txn.rs"
+        (AddPartitionsToTxnRequest, AddPartitionsToTxnResponse)
         decode 0..=5, advertise 0..=5, flexible 3;
-    25 AddOffsetsToTxn add_offsets_to_txn "k025_add_offsets_to_txn.rs" decode 0..=4, advertise 0..=4, flexible 3;
-    26 EndTxn end_txn "k026_end_txn.rs" decode 0..=5, advertise 0..=5, flexible 3;
-    27 WriteTxnMarkers write_txn_markers "k027_write_txn_markers.rs" decode 1..=2, advertise 1..=2, flexible 1;
-    28 TxnOffsetCommit txn_offset_commit "k028_txn_offset_commit.rs" decode 0..=6, advertise 0..=6, flexible 3;
-    32 DescribeConfigs describe_configs "k032_describe_configs.rs" decode 1..=4, advertise 1..=4, flexible 4;
-    60 DescribeCluster describe_cluster "k060_describe_cluster.rs" decode 0..=2, advertise 0..=2, flexible 0;
+    25 AddOffsetsToTxn add_offsets_to_txn "k025_add_offsets_to_txn.rs"
+        (AddOffsetsToTxnRequest, AddOffsetsToTxnResponse)
+        decode 0..=4, advertise 0..=4, flexible 3;
+    26 EndTxn end_txn "k026_end_txn.rs" (EndTxnRequest, EndTxnResponse)
+        decode 0..=5, advertise 0..=5, flexible 3;
+    27 WriteTxnMarkers write_txn_markers "k027_write_txn_markers.rs"
+        (WriteTxnMarkersRequest, WriteTxnMarkersResponse)
+        decode 1..=2, advertise 1..=2, flexible 1;
+    28 TxnOffsetCommit txn_offset_commit "k028_txn_offset_commit.rs"
+        (TxnOffsetCommitRequest, TxnOffsetCommitResponse)
+        decode 0..=6, advertise 0..=6, flexible 3;
+    32 DescribeConfigs describe_configs "k032_describe_configs.rs"
+        (DescribeConfigsRequest, DescribeConfigsResponse)
+        decode 1..=4, advertise 1..=4, flexible 4;
+    60 DescribeCluster describe_cluster "k060_describe_cluster.rs"
+        (DescribeClusterRequest, DescribeClusterResponse)
+        decode 0..=2, advertise 0..=2, flexible 0;
 }
