@@ -99,7 +99,8 @@ impl RustSource {
 /// Folders and names whose Rust files are tests or drive tests.
 fn lies_among_tests(path: &str) -> bool {
     let top = ["clients/", "fuzz/"].iter().any(|folder| path.starts_with(folder));
-    top || path.ends_with("/tests.rs") || path.split('/').any(|part| part == "tests" || part == "benches")
+    top || path.ends_with("/tests.rs")
+        || path.split('/').any(|part| ["tests", "benches", "examples"].contains(&part))
 }
 
 /// `#[test]`, `#[x::test]`, `#[cfg(test)]`, `#[cfg(all(test, ..))]`.
