@@ -17,7 +17,6 @@
 //! Invariants: `docs/invariants.md`. What it does not do: no clock, no file, no thread, no randomness, no wire code.
 #![no_std]
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "the coordinator, which calls these, follows")]
 
 extern crate alloc;
 

@@ -64,11 +64,14 @@ impl<P: Clone + Default, S: Clone + Default> Pages<P, S> {
         (Arc::make_mut(found), &mut directory.summary)
     }
 
-    /// Takes one page away.
+    /// Takes one page away, and its directory with the last one.
     pub(crate) fn remove(&mut self, page: u64) {
         let directories = Arc::make_mut(&mut self.directories);
-        if let Some(directory) = directories.get_mut(&(page / PAGES)) {
-            Arc::make_mut(directory).pages[(page % PAGES) as usize] = None;
+        let Some(directory) = directories.get_mut(&(page / PAGES)) else { return };
+        let directory = Arc::make_mut(directory);
+        directory.pages[(page % PAGES) as usize] = None;
+        if directory.pages().next().is_none() {
+            directories.remove(&(page / PAGES));
         }
     }
 
@@ -85,14 +88,18 @@ impl<P: Clone + Default, S: Clone + Default> Pages<P, S> {
         self.directories.iter().map(|(number, directory)| (number * PAGES, &**directory))
     }
 
-    /// The directory that holds a page.
-    pub(crate) fn directory(&self, page: u64) -> Option<&Directory<P, S>> {
-        self.directories.get(&(page / PAGES)).map(|directory| &**directory)
+    /// Numbers of the pages that are there between two numbers, both included.
+    pub(crate) fn numbers(&self, first: u64, last: u64) -> impl Iterator<Item = u64> {
+        let directories = (first <= last).then(|| self.directories.range(first / PAGES..=last / PAGES));
+        let pages = directories
+            .into_iter()
+            .flatten()
+            .flat_map(|(number, directory)| directory.pages().map(move |(page, _)| number * PAGES + page));
+        pages.filter(move |page| first <= *page && *page <= last)
     }
 
-    /// The summary of the directory that holds a page, to write.
-    pub(crate) fn summary_mut(&mut self, page: u64) -> Option<&mut S> {
-        let directory = Arc::make_mut(&mut self.directories).get_mut(&(page / PAGES))?;
-        Some(&mut Arc::make_mut(directory).summary)
+    /// The directory that holds a page, to write its summary.
+    pub(crate) fn directory_mut(&mut self, page: u64) -> Option<&mut Directory<P, S>> {
+        Arc::make_mut(&mut self.directories).get_mut(&(page / PAGES)).map(Arc::make_mut)
     }
 }

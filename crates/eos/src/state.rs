@@ -3,15 +3,15 @@
 use alloc::vec::Vec;
 
 use semel_events::{
-    BatchAppended, BatchProducer, Decode, DecodeError, Encode, Event, Reader, ShardStarted, Visible,
+    BatchAppended, BatchProducer, Decode, DecodeError, Encode, Event, Reader, ShardStarted, StubsDropped,
+    Visible,
 };
 use semel_types::{LeaderEpoch, LogSequence, Now, PartitionHandle, ProducerId, ShardEpoch};
 
 use crate::{
-    check::Violation,
     ids::ProducerIds,
     partition::{PartitionState, Partitions},
-    producer::{Admission, BatchStamp, Judgement, ProduceScope, Table},
+    producer::{AcceptedBatch, Admission, BatchStamp, ProduceScope, Table},
     refusal::Refusal,
     txn,
     volatile::Volatile,
@@ -31,8 +31,23 @@ pub struct State {
     pub(crate) last_now: Now,
     /// The shard's epoch; leader epoch and coordinator epoch.
     pub(crate) shard_epoch: ShardEpoch,
-    /// Ids below this one were issued before the latest start that may have lost writes.
-    pub(crate) doubtful_below: ProducerId,
+    pub(crate) doubt: Doubt,
+}
+
+/// The latest start that may have lost writes: what ids of before it say is missing may be gone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Doubt {
+    /// Ids below this one were issued before it.
+    below: ProducerId,
+    /// Its event.
+    since: LogSequence,
+}
+
+impl Doubt {
+    /// True if an issued id is in doubt: until its next accepted batch.
+    pub(crate) fn is_of(&self, id: ProducerId, accepted_at: LogSequence) -> bool {
+        id < self.below && accepted_at < self.since
+    }
 }
 
 impl State {
@@ -43,18 +58,20 @@ impl State {
     }
 
     /// Applies one event; what readers may see once it is durable is added to `visible`.
-    pub fn apply(&mut self, _sequence: LogSequence, event: &Event, visible: &mut Vec<Visible>) {
+    pub fn apply(&mut self, sequence: LogSequence, event: &Event, visible: &mut Vec<Visible>) {
         let epoch = LeaderEpoch::from(self.shard_epoch);
+        self.last_now = self.last_now.max(time_of(event).unwrap_or(self.last_now));
         match event {
-            Event::ShardStarted(event) => self.apply_started(event),
+            Event::ShardStarted(event) => self.apply_started(sequence, event),
             Event::ProducerIdsReserved(event) => self.ids.apply_reserved(event),
             Event::TopicCreated(event) => self.partitions.apply_created(event),
-            Event::TopicDeleted(deleted) => {
-                self.partitions.apply_deleted(deleted);
-                self.transactions.apply(event, &mut self.producers);
+            Event::TopicDeleted(event) => {
+                self.partitions.apply_deleted(event);
+                self.producers.apply_topic_deleted();
             }
-            Event::BatchAppended(event) => self.apply_appended(event, visible),
-            Event::ProducersShrunk(_) | Event::StubsDropped(_) => {}
+            Event::BatchAppended(event) => self.apply_appended(sequence, event, visible),
+            Event::ProducersShrunk(event) => self.producers.apply_shrunk(event, &self.partitions),
+            Event::StubsDropped(event) => self.apply_stubs_dropped(event),
             Event::TransactionalIdInitialized(_)
             | Event::TransactionExtended(_)
             | Event::TransactionalIdExpired(_)
@@ -67,31 +84,26 @@ impl State {
         }
     }
 
-    fn apply_started(&mut self, event: &ShardStarted) {
+    fn apply_started(&mut self, sequence: LogSequence, event: &ShardStarted) {
         self.shard_epoch = event.shard_epoch;
         if event.may_have_lost_writes {
-            self.doubtful_below = self.ids.end();
+            self.doubt = Doubt { below: self.ids.end(), since: sequence };
         }
     }
 
-    fn apply_appended(&mut self, event: &BatchAppended, visible: &mut Vec<Visible>) {
+    fn apply_appended(&mut self, sequence: LogSequence, event: &BatchAppended, visible: &mut Vec<Visible>) {
         self.partitions.apply_appended(event, LeaderEpoch::from(self.shard_epoch), visible);
+        if let Some(producer) = &event.producer {
+            let batch = AcceptedBatch::of(event, producer);
+            self.producers.append(&self.ids, producer.stamp.id, &batch, sequence);
+        }
     }
 
-    /// Judges one batch of Produce: identity, connection, then the table (steps 2 to 4 of design section 3). Reads
-    /// only, allocates nothing unless it refuses.
-    #[must_use]
-    pub fn judge(
-        &self,
-        _volatile: &Volatile,
-        _scope: &ProduceScope<'_>,
-        partition: PartitionHandle,
-        _stamp: &BatchStamp,
-    ) -> Judgement {
-        match self.partition(partition) {
-            Some(_) => Judgement::Append,
-            None => Judgement::Refuse(Refusal::UnknownPartition { partition }),
-        }
+    fn apply_stubs_dropped(&mut self, event: &StubsDropped) {
+        self.producers.apply_stubs_dropped(event);
+        let highest = event.producers.iter().max();
+        self.partitions
+            .forget_below(&event.partitions, highest.copied().map(ProducerId::next).unwrap_or_default());
     }
 
     /// Step 5 of design section 3, membership: for a batch judged [`Judgement::Append`] that nothing else forbids.
@@ -171,9 +183,11 @@ impl State {
         out.push(VERSION);
         self.last_now.encode(out);
         self.shard_epoch.encode(out);
-        self.doubtful_below.encode(out);
+        self.doubt.below.encode(out);
+        self.doubt.since.encode(out);
         self.ids.encode(out);
         self.partitions.encode(out);
+        self.producers.encode(out);
         self.transactions.encode(out);
     }
 
@@ -189,19 +203,28 @@ impl State {
         Ok(Self {
             last_now: Decode::decode(reader)?,
             shard_epoch: Decode::decode(reader)?,
-            doubtful_below: Decode::decode(reader)?,
+            doubt: Doubt { below: Decode::decode(reader)?, since: Decode::decode(reader)? },
             ids: ProducerIds::decode(reader)?,
             partitions: Partitions::decode(reader)?,
+            producers: Table::decode(reader)?,
             transactions: txn::Coordinator::decode(reader)?,
-            producers: Table::default(),
         })
     }
+}
 
-    /// Checks the whole state: the invariants of `docs/invariants.md`.
-    ///
-    /// # Errors
-    /// The first invariant that does not hold.
-    pub fn check(&self) -> Result<(), Violation> {
-        Ok(())
+/// The broker's time that an event names.
+fn time_of(event: &Event) -> Option<Now> {
+    match event {
+        Event::ShardStarted(event) => Some(event.now),
+        Event::TopicCreated(event) => Some(event.now),
+        Event::TopicDeleted(event) => Some(event.now),
+        Event::BatchAppended(event) => Some(event.now),
+        Event::TransactionalIdInitialized(event) => Some(event.now),
+        Event::TransactionExtended(event) => Some(event.now),
+        Event::TransactionEnded(event) => Some(event.now),
+        Event::TransactionalIdExpired(event) => Some(event.now),
+        Event::OffsetsCommitted(event) => Some(event.now),
+        Event::PendingOffsetsAdded(event) => Some(event.now),
+        Event::ProducerIdsReserved(_) | Event::ProducersShrunk(_) | Event::StubsDropped(_) => None,
     }
 }

@@ -48,6 +48,18 @@ impl Sequence {
         self.plus(1)
     }
 
+    /// This sequence moved back by a number of records, wrapping.
+    #[must_use]
+    pub const fn back(self, records: u32) -> Self {
+        Self(self.0.wrapping_sub(records) & Self::MAX.0)
+    }
+
+    /// How many records `self` lies behind `later`, wrapping: 0 if they are equal.
+    #[must_use]
+    pub const fn behind(self, later: Self) -> u32 {
+        later.0.wrapping_sub(self.0) & Self::MAX.0
+    }
+
     /// Stands `self` at or below `last`, right after it, or beyond? `wrapped` says whether this producer's sequence
     /// has passed 2147483647 in this epoch: only then may a numerically larger sequence be an old one.
     #[must_use]
@@ -109,6 +121,15 @@ mod tests {
         assert_eq!(Sequence::MAX.next(), Sequence::ZERO);
         assert!(SequenceRange::of(Sequence::MAX, 2).wraps());
         assert_eq!(Sequence::ZERO.against(Sequence::MAX, false), SequencePosition::Next);
+    }
+
+    #[test]
+    fn distances_are_counted_across_the_wrap() {
+        let (before, after) = (Sequence(i32::MAX as u32 - 1), Sequence(2));
+        assert_eq!(before.behind(after), 4);
+        assert_eq!(after.back(4), before);
+        assert_eq!(before.plus(4), after);
+        assert_eq!(before.behind(before), 0);
     }
 
     #[test]

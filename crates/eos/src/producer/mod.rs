@@ -3,10 +3,16 @@
 //! Purpose: Produce's own path. [`judge`] decides by the table of the design, [`table`] holds the state. Invariants:
 //! EOS-02 to EOS-08. What it does not do: say who owns an id (that is `fence`), move transactions (that is `txn`).
 
+mod check;
 mod entry;
+mod expire;
+mod foreign;
 mod judge;
 mod manager;
+mod page;
 mod recent;
+mod slot;
+mod snapshot;
 mod table;
 
 use semel_events::{Protocol, TransactionExtended};
@@ -15,10 +21,14 @@ use semel_types::{
     TransactionNumber, TransactionalId,
 };
 
-pub use entry::{Entry, Stub};
+pub(crate) use entry::AcceptedBatch;
+pub use entry::{Entry, RememberedBatch, Stub};
+pub use expire::Due;
+pub use judge::{Finding, ProducerView, verdict};
 pub use manager::{ProducerStateManager, Verdict};
 pub use recent::Recent;
-pub use table::{OwnedSlot, Table};
+pub use slot::{Known, OwnedSlot};
+pub use table::Table;
 
 use crate::refusal::Refusal;
 

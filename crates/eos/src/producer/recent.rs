@@ -1,21 +1,159 @@
 //! What the node remembers of recent Produce requests, outside the log.
+//!
+//! Purpose: the connection rule for Produce (design section 4), and the mark of a batch that was refused for want of
+//! room. Invariants: EOS-16 (bounded whatever clients send). Volatile: empty at start, never read by `apply`.
 
-/// Connections by producer id, and what was refused for want of room.
+use alloc::{boxed::Box, collections::BTreeMap};
+
+use semel_types::{ConnectionNumber, PartitionHandle, ProducerEpoch, ProducerId, ProducerStamp, Sequence};
+
+use super::{BatchStamp, Judgement, ProduceScope};
+use crate::{
+    Refusal, Volatile,
+    fence::{self, EpochStanding},
+};
+
+/// Producer ids in one page.
+const PER_PAGE: usize = 64;
+
+/// Pages in one generation, 1 KiB each. Enough for two million ids issued densely; made-up ids take one each.
+const PAGES: usize = 32_768;
+
+/// Marks of refusals at most.
+const MARKS: usize = 65_536;
+
+/// The highest connection of each producer id, and what was refused for want of room.
 #[derive(Clone, Debug, Default)]
-pub struct Recent {}
+pub struct Recent {
+    /// Pages in use; when there are too many they grow old, and pages not used since go.
+    young: BTreeMap<u64, Box<[InUse; PER_PAGE]>>,
+    old: BTreeMap<u64, Box<[InUse; PER_PAGE]>>,
+    refused: BTreeMap<(ProducerId, PartitionHandle), Refused>,
+}
 
-impl crate::Volatile {
-    /// Notes what became of a judged batch. Called once for each, before [`Self::refused_for_room`] where that follows.
+/// The connection that an identity uses; number 0 for none.
+#[derive(Clone, Copy, Debug, Default)]
+struct InUse {
+    epoch: ProducerEpoch,
+    connection: ConnectionNumber,
+}
+
+/// The lowest sequence refused for want of room and not judged since.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    epoch: ProducerEpoch,
+    sequence: Sequence,
+}
+
+/// Page and place of an id.
+const fn place(id: ProducerId) -> (u64, usize) {
+    let number = id.get().cast_unsigned();
+    (number / PER_PAGE as u64, (number % PER_PAGE as u64) as usize)
+}
+
+impl Recent {
+    /// The connection in use, if it is a later one than the request's: the client has left the request's connection.
+    pub(crate) fn superseded_by(
+        &self,
+        stamp: ProducerStamp,
+        connection: ConnectionNumber,
+    ) -> Option<ConnectionNumber> {
+        let (page, at) = place(stamp.id);
+        let page = self.young.get(&page).or_else(|| self.old.get(&page))?;
+        let in_use = page[at];
+        let is_current = fence::standing(stamp.epoch, in_use.epoch) == EpochStanding::Current;
+        (is_current && connection < in_use.connection).then_some(in_use.connection)
+    }
+
+    /// True if a lower sequence of the same epoch was refused here for want of room and not judged since.
+    pub(crate) fn was_refused_below(&self, partition: PartitionHandle, batch: &BatchStamp) -> bool {
+        let refused = self.refused.get(&(batch.producer.id, partition));
+        refused.is_some_and(|refused| {
+            fence::standing(batch.producer.epoch, refused.epoch) == EpochStanding::Current
+                && refused.sequence.get() < batch.first_sequence.get()
+        })
+    }
+
+    /// A request with the current identity was judged: its connection is in use from here on.
+    fn raise(&mut self, stamp: ProducerStamp, connection: ConnectionNumber, is_new_epoch_proven: bool) {
+        let (number, at) = place(stamp.id);
+        let in_use = &mut self.page(number)[at];
+        match fence::standing(stamp.epoch, in_use.epoch) {
+            EpochStanding::Current => in_use.connection = in_use.connection.max(connection),
+            EpochStanding::Newer if is_new_epoch_proven => *in_use = InUse { epoch: stamp.epoch, connection },
+            EpochStanding::Newer | EpochStanding::Older => {}
+        }
+    }
+
+    fn page(&mut self, number: u64) -> &mut [InUse; PER_PAGE] {
+        if self.young.len() >= PAGES && !self.young.contains_key(&number) {
+            self.old = core::mem::take(&mut self.young);
+        }
+        let old = &mut self.old;
+        self.young
+            .entry(number)
+            .or_insert_with(|| old.remove(&number).unwrap_or_else(|| Box::new([InUse::default(); PER_PAGE])))
+    }
+
+    fn forget_refusal(&mut self, partition: PartitionHandle, batch: &BatchStamp) {
+        let key = (batch.producer.id, partition);
+        if self.refused.get(&key).is_some_and(|refused| refused.sequence == batch.first_sequence) {
+            self.refused.remove(&key);
+        }
+    }
+}
+
+impl Volatile {
+    /// Notes what became of a judged batch. Called once for each, before [`Self::refused_for_room`] where that
+    /// follows.
     pub fn note_produce(
         &mut self,
-        _scope: &super::ProduceScope<'_>,
-        _stamp: &super::BatchStamp,
-        _partition: semel_types::PartitionHandle,
-        _judgement: &super::Judgement,
+        scope: &ProduceScope<'_>,
+        batch: &BatchStamp,
+        partition: PartitionHandle,
+        judgement: &Judgement,
     ) {
+        if !self.produce.refused.is_empty() {
+            self.produce.forget_refusal(partition, batch);
+        }
+        let (is_current, is_stored) = match judgement {
+            Judgement::Append | Judgement::Duplicate { .. } => (true, true),
+            Judgement::Refuse(refusal) => (keeps_order(refusal), false),
+        };
+        if is_current {
+            let is_owned = scope.transactional_id.is_some();
+            self.produce.raise(batch.producer, scope.connection, is_owned || is_stored);
+        }
     }
 
     /// Notes that a batch that would have been appended was refused for want of room (56).
-    pub fn refused_for_room(&mut self, _partition: semel_types::PartitionHandle, _stamp: &super::BatchStamp) {
+    pub fn refused_for_room(&mut self, partition: PartitionHandle, batch: &BatchStamp) {
+        let key = (batch.producer.id, partition);
+        let new = Refused { epoch: batch.producer.epoch, sequence: batch.first_sequence };
+        let refused = self.produce.refused.entry(key).or_insert(new);
+        let lowest = match fence::standing(new.epoch, refused.epoch) {
+            EpochStanding::Current => new.sequence.get() < refused.sequence.get(),
+            EpochStanding::Newer => true,
+            EpochStanding::Older => false,
+        };
+        if lowest {
+            *refused = new;
+        }
+        if self.produce.refused.len() > MARKS {
+            self.produce.refused.pop_first();
+        }
     }
+}
+
+/// True for the refusals of a batch with the current identity on its connection in use.
+const fn keeps_order(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::OutOfOrder { .. }
+            | Refusal::StrayOfEndedTransaction { .. }
+            | Refusal::ForgottenProducer { .. }
+            | Refusal::AlreadyStored { .. }
+            | Refusal::OtherPayload { .. }
+            | Refusal::NotInTransaction { .. }
+    )
 }
