@@ -9,19 +9,35 @@
 //! Write side: [`Log`], `open_group`, `writer`, `files`, `snapshot`, `recover`, `salvage`, `room`, [`disk`].
 //! Read side: [`Published`], [`View`], `index`, `side_file`, [`BlockCache`], `read`, `waiters`.
 
+#![allow(dead_code, reason = "the index's upkeep and ListOffsets, which use the rest, come next")]
+
+mod batches;
 mod cache;
 pub mod disk;
+mod extents;
+mod file_uses;
 mod index;
 mod log;
+mod offsets;
 mod options;
 mod proposal;
 mod published;
 mod read;
+mod side_file;
+mod upkeep;
+mod view;
+mod waiters;
 
-pub use cache::{BlockCache, BlockSource};
-pub use index::{Extent, FileNumber, IndexEntries};
+pub use cache::{BlockCache, BlockSource, CacheFigures, WINDOW};
+pub use extents::{Extent, FileNumber, FileRange, LogPosition};
+pub use index::IndexEntries;
 pub use log::{Corruption, Log, OnOutcome, OpenError, Opened, StartError};
+pub use offsets::{EpochEnd, ListedOffset, OffsetQuery, OffsetSearch};
 pub use options::{Durability, Engine, Options};
 pub use proposal::{Outcome, Payload, Proposal, Room, RoomClass, SnapshotSource, StateMachine};
-pub use published::{PartitionView, Published, TopicView, View, ViewGuard};
-pub use read::{Isolation, ReadMode, ReadPlan, ReadRefusal, ReadRequest, read_all};
+pub use published::{Published, ViewGuard};
+pub use read::{Isolation, ReadData, ReadError, ReadMode, ReadPlan, ReadRefusal, ReadRequest, read_all};
+pub use side_file::SideFile;
+pub use upkeep::{RestoreError, SideStore};
+pub use view::{Catalog, PartitionView, TopicView, View};
+pub use waiters::{Changed, Reached, Ticket};

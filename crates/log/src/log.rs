@@ -80,11 +80,7 @@ impl fmt::Display for Corruption {
             self.name, self.position, self.first_missing, self.last_durable
         )?;
         for (index, partition) in self.partitions.iter().enumerate() {
-            write!(
-                f,
-                "{}{partition}",
-                if index == 0 { ", partitions " } else { ", " }
-            )?;
+            write!(f, "{}{partition}", if index == 0 { ", partitions " } else { ", " })?;
         }
         f.write_str(
             "; nothing was changed; restore the file, or run `semel log salvage` to set the rest of the log aside \
@@ -107,11 +103,7 @@ impl fmt::Display for OpenError {
                 "{name} has format version {found}, this Semel knows up to {known}: a newer Semel wrote it"
             ),
             Self::Corrupt(corruption) => corruption.fmt(f),
-            Self::Undecodable {
-                name,
-                position,
-                source,
-            } => {
+            Self::Undecodable { name, position, source } => {
                 write!(f, "{name} at byte {position} cannot be understood: {source}")
             }
             Self::Io(source) => write!(f, "the disk failed: {source}"),
@@ -207,12 +199,7 @@ impl Log {
             on_outcome,
             last: Mutex::default(),
         };
-        Ok(Opened {
-            log,
-            clean: true,
-            fresh: true,
-            last_sequence: LogSequence::new(0),
-        })
+        Ok(Opened { log, clean: true, fresh: true, last_sequence: LogSequence::new(0) })
     }
 
     /// Writes and syncs the `Open` group with the node's first events, then takes proposals. Returns the last

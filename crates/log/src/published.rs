@@ -1,58 +1,25 @@
-//! What readers may see: the published view, changed whole groups at a time.
+//! The published view and who waits for it.
+//!
+//! Purpose: when a group is durable it becomes visible whole, before its answers leave. Invariants: LOG-21 (a group is
+//! published under one write lock: no reader ever sees half of one), LOG-22 (the sequence is visible only with
+//! everything up to it), LOG-24 (dead files). What it does not do: decide what is visible (it applies
+//! [`Visible`] mechanically), touch a disk while the lock is held.
 
-use std::{
-    collections::BTreeMap,
-    ops::Deref,
-    sync::{PoisonError, RwLock, RwLockReadGuard},
-    task::Waker,
+use std::{mem, ops::Deref, sync::Arc, task::Waker};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use semel_events::Visible;
+use semel_types::{LeaderEpoch, LogSequence, PartitionHandle, PartitionIndex, TopicId};
+
+use crate::{
+    extents::{Extent, FileNumber, LogPosition},
+    index::IndexEntries,
+    side_file::Reap,
+    view::{PartitionView, TopicView, View},
+    waiters::{Changed, Reached, Ticket, Waiters},
 };
 
-use semel_events::{Setting, Visible};
-use semel_types::{LeaderEpoch, LogSequence, Offset, PartitionHandle, PartitionIndex, TopicId, TopicName};
-
-use crate::{Extent, FileNumber, IndexEntries};
-
-/// A topic as readers see it.
-#[derive(Clone, Debug)]
-pub struct TopicView {
-    /// Its id.
-    pub id: TopicId,
-    /// Its name.
-    pub name: TopicName,
-    /// Its partitions in order.
-    pub partitions: Vec<PartitionHandle>,
-    /// Settings that differ from the defaults.
-    pub settings: Vec<Setting>,
-}
-
-/// A partition as readers see it.
-#[derive(Clone, Debug)]
-pub struct PartitionView {
-    /// Whose partition.
-    pub topic: TopicId,
-    /// Its number in the topic.
-    pub index: PartitionIndex,
-    /// Oldest offset still there.
-    pub log_start: Offset,
-    /// Offset after the newest durable record.
-    pub high_watermark: Offset,
-    /// Bound of read_committed.
-    pub last_stable: Offset,
-    /// Leader epochs with the first offset written in each.
-    pub leader_epochs: Vec<(LeaderEpoch, Offset)>,
-}
-
-/// One consistent cut of everything published.
-#[derive(Debug, Default)]
-pub struct View {
-    sequence: LogSequence,
-    topics: BTreeMap<TopicId, TopicView>,
-    names: BTreeMap<TopicName, TopicId>,
-    partitions: BTreeMap<PartitionHandle, PartitionView>,
-    entries: IndexEntries,
-}
-
-/// Holds the view still while it is read.
+/// Holds the view still while it is read: keep it short, a publish waits for it.
 pub struct ViewGuard<'a>(RwLockReadGuard<'a, View>);
 
 impl Deref for ViewGuard<'_> {
@@ -66,115 +33,10 @@ impl Deref for ViewGuard<'_> {
 /// The published view and who waits for it.
 #[derive(Debug, Default)]
 pub struct Published {
-    view: RwLock<View>,
-}
-
-impl View {
-    /// Everything up to here is visible.
-    #[must_use]
-    pub fn sequence(&self) -> LogSequence {
-        self.sequence
-    }
-
-    /// The topic of this name.
-    #[must_use]
-    pub fn topic(&self, name: &TopicName) -> Option<&TopicView> {
-        self.names.get(name).and_then(|id| self.topics.get(id))
-    }
-
-    /// The topic of this id.
-    #[must_use]
-    pub fn topic_by_id(&self, id: TopicId) -> Option<&TopicView> {
-        self.topics.get(&id)
-    }
-
-    /// All topics.
-    pub fn topics(&self) -> impl Iterator<Item = &TopicView> {
-        self.names.values().filter_map(|id| self.topics.get(id))
-    }
-
-    /// One partition.
-    #[must_use]
-    pub fn partition(&self, handle: PartitionHandle) -> Option<&PartitionView> {
-        self.partitions.get(&handle)
-    }
-
-    fn apply(&mut self, visible: Visible) {
-        match visible {
-            Visible::Positions {
-                partition,
-                log_start_offset,
-                high_watermark,
-                last_stable_offset,
-            } => {
-                if let Some(view) = self.partitions.get_mut(&partition) {
-                    (view.log_start, view.high_watermark, view.last_stable) =
-                        (log_start_offset, high_watermark, last_stable_offset);
-                }
-            }
-            Visible::Aborted { partition, aborted } => self.entries.aborted.push((partition, aborted)),
-            Visible::EpochStarted {
-                partition,
-                epoch,
-                first_offset,
-            } => {
-                if let Some(view) = self.partitions.get_mut(&partition) {
-                    view.leader_epochs.push((epoch, first_offset));
-                }
-            }
-            Visible::TopicCreated {
-                id,
-                name,
-                partitions,
-                settings,
-            } => {
-                for (index, handle) in (0..).zip(&partitions) {
-                    self.partitions
-                        .insert(*handle, PartitionView::new(id, PartitionIndex::new(index)));
-                }
-                self.names.insert(name.clone(), id);
-                self.topics.insert(
-                    id,
-                    TopicView {
-                        id,
-                        name,
-                        partitions,
-                        settings,
-                    },
-                );
-            }
-            Visible::TopicDeleted { id } => self.delete(id),
-        }
-    }
-
-    fn delete(&mut self, id: TopicId) {
-        let Some(topic) = self.topics.remove(&id) else {
-            return;
-        };
-        self.names.remove(&topic.name);
-        self.entries
-            .extents
-            .retain(|extent| !topic.partitions.contains(&extent.partition));
-        self.entries
-            .aborted
-            .retain(|(partition, _)| !topic.partitions.contains(partition));
-        for handle in topic.partitions {
-            self.partitions.remove(&handle);
-        }
-    }
-}
-
-impl PartitionView {
-    fn new(topic: TopicId, index: PartitionIndex) -> Self {
-        Self {
-            topic,
-            index,
-            log_start: Offset::ZERO,
-            high_watermark: Offset::ZERO,
-            last_stable: Offset::ZERO,
-            leader_epochs: Vec::new(),
-        }
-    }
+    pub(crate) view: RwLock<View>,
+    waiters: Arc<Waiters>,
+    /// Held while side files change, so that a snapshot's index meets none half installed. Taken before the view's.
+    pub(crate) upkeep: Mutex<()>,
 }
 
 impl Published {
@@ -187,58 +49,209 @@ impl Published {
     /// Everything up to here is visible.
     #[must_use]
     pub fn sequence(&self) -> LogSequence {
-        self.read().sequence
+        self.waiters.sequence()
     }
 
     /// One cut of everything, under the read lock: keep it short.
     #[must_use]
     pub fn read(&self) -> ViewGuard<'_> {
-        ViewGuard(self.view.read().unwrap_or_else(PoisonError::into_inner))
+        ViewGuard(self.view.read())
     }
 
-    /// Wakes `waker` once `sequence` is visible; true if it already is.
-    pub fn wake_when(&self, sequence: LogSequence, waker: &Waker) -> bool {
-        let ready = self.sequence() >= sequence;
-        if ready {
-            waker.wake_by_ref();
-        }
-        ready
+    /// Wakes `waker` once `sequence` is visible, at once if it already is. The ticket takes the registration back
+    /// when dropped.
+    pub fn wake_when(&self, sequence: LogSequence, waker: &Waker) -> Ticket {
+        self.waiters.wake_when(sequence, waker)
     }
 
-    /// Wakes `waker` at the next change of one of these partitions.
-    pub fn wake_on_change(&self, _partitions: &[PartitionHandle], waker: &Waker) {
-        waker.wake_by_ref();
+    /// Wakes `waker` at the next change of one of these partitions, their deletion included. Register first, then
+    /// read the view: a change in between is not missed. The ticket takes the registration back when dropped.
+    pub fn wake_on_change(&self, partitions: &[PartitionHandle], waker: &Waker) -> Ticket {
+        self.waiters.wake_on_change(partitions, waker)
     }
 
-    /// Makes durable groups visible, all at once: called by the log only, in order of sequence.
+    /// Ready once `sequence` is visible.
+    pub fn reached(&self, sequence: LogSequence) -> Reached {
+        self.waiters.reached(sequence)
+    }
+
+    /// Ready once one of these partitions has changed since this call. Make it first, then read the view.
+    pub fn changed(&self, partitions: &[PartitionHandle]) -> Changed {
+        self.waiters.changed(partitions)
+    }
+
+    /// How many are registered: for a sequence, for a change.
+    #[must_use]
+    pub fn waiting(&self) -> (usize, usize) {
+        self.waiters.counts()
+    }
+
+    /// The epoch this node leads in from now on; called by the log when it starts.
+    pub fn set_leader_epoch(&self, epoch: LeaderEpoch) {
+        self.view.write().leader_epoch = Some(epoch);
+    }
+
+    /// Makes durable groups visible, all at once: called by the log only, in order of sequence. Extents of one
+    /// partition are in order; entries that are there already (a snapshot held them) are left out.
     pub fn publish(&self, sequence: LogSequence, extents: &[Extent], visible: Vec<Visible>) {
-        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
-        view.entries.extents.extend_from_slice(extents);
-        visible.into_iter().for_each(|visible| view.apply(visible));
+        let mut change = Change::default();
+        let mut changed: Vec<_> = extents.iter().map(|extent| extent.partition).collect();
+        let mut view = self.view.write();
+        view.publish(extents, visible, &mut change);
         view.sequence = sequence;
+        self.waiters.set_sequence(sequence);
+        drop(view);
+        changed.append(&mut change.changed);
+        changed.sort_unstable();
+        changed.dedup();
+        self.waiters.wake(sequence, &changed);
     }
 
     /// Rebuilds the view from a snapshot: what the restored state shows, and the index that was written with it.
-    pub fn restore(&self, sequence: LogSequence, visible: Vec<Visible>, entries: IndexEntries) {
-        self.publish(sequence, &[], visible);
-        self.view.write().unwrap_or_else(PoisonError::into_inner).entries = entries;
+    /// Entries of files that side files cover are left out here and in all later calls of
+    /// [`Published::publish`]; [`Published::finish_restore`] brings them in.
+    pub fn restore(&self, sequence: LogSequence, visible: Vec<Visible>, entries: &IndexEntries) {
+        self.publish(sequence, &entries.extents, visible);
+        let mut view = self.view.write();
+        for (partition, aborted) in &entries.aborted {
+            let visible = Visible::Aborted { partition: *partition, aborted: aborted.clone() };
+            view.apply(visible, &mut Change::default());
+        }
     }
 
-    /// The index as a snapshot holds it: entries of every file without a synced side file, and the list of the
-    /// files that have one. Called between two publishes by the log.
-    #[must_use]
-    pub fn index_for_snapshot(&self) -> IndexEntries {
-        self.read().entries.clone()
-    }
-
-    /// Those of `sealed` in which no live extent lies.
+    /// Those of `sealed` in which no live extent lies and which no planned read may still touch.
     #[must_use]
     pub fn dead_files(&self, sealed: &[FileNumber]) -> Vec<FileNumber> {
-        let view = self.read();
-        let is_dead = |file: &&FileNumber| view.entries.extents.iter().all(|extent| extent.file != **file);
-        sealed.iter().filter(is_dead).copied().collect()
+        let view = self.view.read();
+        sealed.iter().filter(|file| view.files.is_dead(**file)).copied().collect()
     }
 
-    /// A dead file is about to be recycled or deleted.
-    pub fn forget_file(&self, _file: FileNumber) {}
+    /// Bytes of live batches in each file that has any, oldest file first. Dead extents of a partition that still
+    /// has live ones in the file count as live.
+    #[must_use]
+    pub fn file_uses(&self) -> Vec<(FileNumber, u64)> {
+        self.view.read().files.iter().map(|(file, used)| (file, used.bytes)).collect()
+    }
+}
+
+/// What a change of the view leaves behind for after the lock.
+#[derive(Default)]
+pub(crate) struct Change {
+    changed: Vec<PartitionHandle>,
+    /// Dropped outside of the lock.
+    #[expect(clippy::vec_box, reason = "they are boxed already, and moved under the lock")]
+    deleted: Vec<Box<PartitionView>>,
+}
+
+impl View {
+    fn publish(&mut self, extents: &[Extent], visible: Vec<Visible>, change: &mut Change) {
+        // A topic may be made, written to and deleted by one group: first what makes, then extents, then the rest.
+        let is_creation = |visible: &Visible| matches!(visible, Visible::TopicCreated { .. });
+        let (creations, rest): (Vec<_>, Vec<_>) = visible.into_iter().partition(is_creation);
+        creations.into_iter().for_each(|visible| self.apply(visible, change));
+        extents.iter().for_each(|extent| self.index(extent));
+        rest.into_iter().for_each(|visible| self.apply(visible, change));
+        self.files.close();
+    }
+
+    fn index(&mut self, extent: &Extent) {
+        self.files
+            .reach(LogPosition { file: extent.file, position: extent.position + u64::from(extent.length) });
+        let covered = extent.file <= self.sides.covered_through();
+        let Some(view) = self.partitions.get_mut(extent.partition.get() as usize).and_then(Option::as_mut)
+        else {
+            return;
+        };
+        let indexed_end = view.indexed_end();
+        if covered || indexed_end.is_some_and(|end| extent.base_offset < end) {
+            return;
+        }
+        assert!(
+            indexed_end.is_none_or(|end| extent.base_offset == end),
+            "LOG-20: extents of a partition are contiguous"
+        );
+        let first = view.extents.last().is_none_or(|last| last.file != extent.file);
+        view.extents.push(extent.placed());
+        view.size_bytes += u64::from(extent.length);
+        self.files.add(extent.file, extent.partition, u64::from(extent.length), first);
+    }
+
+    pub(crate) fn apply(&mut self, visible: Visible, change: &mut Change) {
+        match visible {
+            Visible::Positions { partition, log_start_offset, high_watermark, last_stable_offset } => {
+                change.changed.push(partition);
+                let Some(view) = self.partition_mut(partition) else { return };
+                let trimmed = log_start_offset > view.log_start;
+                view.log_start = log_start_offset;
+                view.high_watermark = high_watermark;
+                view.last_stable = last_stable_offset;
+                if trimmed {
+                    self.trim(partition);
+                }
+            }
+            Visible::Aborted { partition, aborted } => {
+                let Some(view) = self.partition_mut(partition) else { return };
+                if view.aborted.last().is_none_or(|last| last.last_offset < aborted.last_offset) {
+                    view.aborted.push(aborted);
+                }
+            }
+            Visible::EpochStarted { partition, epoch, first_offset } => {
+                if let Some(view) = self.partition_mut(partition) {
+                    view.start_epoch(epoch, first_offset);
+                }
+            }
+            Visible::TopicCreated { id, name, partitions, settings } => {
+                self.create(TopicView { id, name, partitions, settings });
+            }
+            Visible::TopicDeleted { id } => self.delete(id, change),
+        }
+    }
+
+    fn create(&mut self, topic: TopicView) {
+        for (index, handle) in (0..).zip(&topic.partitions) {
+            let slot = handle.get() as usize;
+            if self.partitions.len() <= slot {
+                self.partitions.resize_with(slot + 1, || None);
+            }
+            let view = PartitionView::new(topic.id, PartitionIndex::new(index));
+            self.partitions[slot] = Some(Box::new(view));
+        }
+        self.catalog.insert(Arc::new(topic));
+    }
+
+    fn delete(&mut self, id: TopicId, change: &mut Change) {
+        let Some(topic) = self.catalog.remove(id) else { return };
+        for handle in &topic.partitions {
+            let slot = self.partitions.get_mut(handle.get() as usize);
+            let Some(mut view) = slot.and_then(Option::take) else { continue };
+            while let Some((file, bytes)) = view.drop_first_file() {
+                self.files.end_pair(file, bytes);
+            }
+            if !view.runs.is_empty() {
+                let (runs, reaped_to) = (mem::take(&mut view.runs), view.reaped_to);
+                self.sides.reap.push(Reap { partition: *handle, runs, reaped_to });
+            }
+            change.changed.push(*handle);
+            change.deleted.push(view);
+        }
+    }
+
+    /// Lets go of what lies wholly before the log start.
+    fn trim(&mut self, partition: PartitionHandle) {
+        let Some(view) = self.partitions.get_mut(partition.get() as usize).and_then(Option::as_mut) else {
+            return;
+        };
+        while view.first_file_end().is_some_and(|end| end <= view.log_start) {
+            if let Some((file, bytes)) = view.drop_first_file() {
+                self.files.end_pair(file, bytes);
+            }
+        }
+        let start = view.log_start;
+        let dead = view.aborted.partition_point(|aborted| aborted.last_offset < start);
+        view.aborted.drain(..dead);
+        view.trim_epochs();
+        if view.runs.first().is_some_and(|run| run.base_offset < start) {
+            self.sides.trimmed.insert(partition);
+        }
+    }
 }

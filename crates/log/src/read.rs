@@ -1,17 +1,37 @@
-//! Reading batches: plan under the view's read lock, read without it.
+//! Reading batches: planned under the view's read lock, read without it.
+//!
+//! Purpose: a [`ReadPlan`] is one partition's part of a cut: positions, where the bytes lie, what was aborted. Reading
+//! it gives whole batches, from the one that holds the offset, bounded by what the reader may see. Invariants: LOG-22
+//! (nothing at or past the bound of the cut is ever returned: the last stable offset for read_committed, the high
+//! watermark else), LOG-23 (the aborted list is exact: an entry is there once, in order of its marker, exactly if its
+//! marker is at or past the fetch offset and its first record before the end of what is returned). What it does not
+//! do: wait for data, choose between memory and disk (the caller says which it may use).
 
-use std::{fmt, io};
+use std::{fmt, io, sync::Arc};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use semel_events::AbortedTransaction;
 use semel_types::{Offset, PartitionHandle};
 
-use crate::{BlockCache, Extent, View};
+use crate::{
+    batches::{BatchHeader, HEADER, Pieces, damaged},
+    cache::{Block, BlockCache, BlockFile, Pinned, WINDOW, counted},
+    extents::{FileNumber, LogPosition, Placed},
+    file_uses::ReadPin,
+    side_file::{Run, SideFile},
+    view::{PartitionView, View},
+};
+
+/// Slices below this are copied together, so that an answer is not written in crumbs.
+const COPIED_BELOW: usize = 4 << 10;
+
+/// Most extents of one plan; a read that would need more is shorter.
+const EXTENTS_MAX: usize = 4096;
 
 /// What a reader may see.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Isolation {
-    /// Everything up to the high watermark.
+    /// Everything up to the high watermark, aborted and undecided records included.
     ReadUncommitted,
     /// Everything up to the last stable offset.
     ReadCommitted,
@@ -36,95 +56,518 @@ pub struct ReadRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReadRefusal {
     /// The offset is before the log start or past the end.
-    OffsetOutOfRange,
+    OffsetOutOfRange {
+        /// Oldest offset still there.
+        log_start: Offset,
+        /// Offset after the newest visible record.
+        high_watermark: Offset,
+    },
     /// No such partition.
     UnknownPartition,
 }
 
 impl fmt::Display for ReadRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OffsetOutOfRange => "the offset is outside of the partition",
-            Self::UnknownPartition => "there is no such partition",
-        })
+        match self {
+            Self::OffsetOutOfRange { log_start, high_watermark } => {
+                write!(f, "the offset is outside of the partition, which has {log_start}..{high_watermark}")
+            }
+            Self::UnknownPartition => f.write_str("there is no such partition"),
+        }
     }
 }
 
 impl std::error::Error for ReadRefusal {}
 
-/// What will be read and the positions of the same cut.
+/// Why a planned read gave nothing.
+#[derive(Debug)]
+pub enum ReadError {
+    /// Not in memory: read it again where it may block.
+    Cold,
+    /// Reads in flight hold all the memory they may: wait for [`BlockCache::wake_when_unpinned`].
+    Busy,
+    /// The disk failed, or what it holds is not what was written there.
+    Failed(io::Error),
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cold => f.write_str("not in memory"),
+            Self::Busy => f.write_str("reads in flight hold all the memory they may"),
+            Self::Failed(error) => write!(f, "reading the log failed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// May a read touch the disk?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReadMode {
+    /// Only memory; [`ReadError::Cold`] if that does not suffice.
+    Cached,
+    /// The disk too.
+    MayBlock,
+}
+
+/// What was read of one partition.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReadData {
+    /// Whole batches in order, to be sent one after another. Each slice counts as pinned until it is dropped.
+    pub batches: Vec<Bytes>,
+    /// The offset after the last record in `batches`; the requested offset if there is none.
+    pub end_offset: Offset,
+    /// Aborted transactions that touch the range, exact, by marker; empty for read_uncommitted.
+    pub aborted: Vec<AbortedTransaction>,
+}
+
+impl ReadData {
+    /// Bytes of all batches.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.batches.iter().map(Bytes::len).sum()
+    }
+}
+
+/// What will be read, and the positions of the same cut. Stays valid after the guard is dropped, but keeps files from
+/// being recycled: read it or drop it, a parked poll plans anew.
 #[derive(Clone, Debug)]
 pub struct ReadPlan {
     /// What was asked.
     pub request: ReadRequest,
-    /// Extents to read, in order.
-    pub extents: Vec<Extent>,
     /// Oldest offset still there.
     pub log_start: Offset,
     /// Offset after the newest visible record.
     pub high_watermark: Offset,
     /// Bound of read_committed.
     pub last_stable: Offset,
-    /// Aborted transactions that touch the range, exact; empty for read_uncommitted.
-    pub aborted: Vec<AbortedTransaction>,
+    lies: Lies,
+    /// Where the readable part of the log ends.
+    tail: LogPosition,
+    /// Aborted transactions that may touch the range, from memory.
+    aborted: Vec<AbortedTransaction>,
+    _pin: ReadPin,
 }
 
-/// May a read touch the disk?
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ReadMode {
-    /// Only memory; `WouldBlock` if that does not suffice.
-    Cached,
-    /// The disk too.
-    MayBlock,
+/// Where the bytes of a plan lie.
+#[derive(Clone, Debug)]
+enum Lies {
+    /// Extents from memory, the first of which holds the offset.
+    InMemory(Vec<Placed>),
+    /// A run of a side file that holds the offset, and those after it that hold aborted transactions.
+    InSideFiles(Vec<(Arc<SideFile>, Run)>),
 }
 
 impl View {
-    /// Plans a read; the plan stays valid after the guard is dropped.
+    /// Plans a read.
     ///
     /// # Errors
     /// [`ReadRefusal`] says what is wrong with the request.
     pub fn plan(&self, request: &ReadRequest) -> Result<ReadPlan, ReadRefusal> {
-        let view = self
-            .partition(request.partition)
-            .ok_or(ReadRefusal::UnknownPartition)?;
-        if request.offset < view.log_start || request.offset > view.high_watermark {
-            return Err(ReadRefusal::OffsetOutOfRange);
+        let view = self.partition(request.partition).ok_or(ReadRefusal::UnknownPartition)?;
+        let (log_start, high_watermark) = (view.log_start, view.high_watermark);
+        if request.offset < log_start || request.offset > high_watermark {
+            return Err(ReadRefusal::OffsetOutOfRange { log_start, high_watermark });
         }
-        Ok(ReadPlan {
+        let mut plan = ReadPlan {
             request: *request,
-            extents: Vec::new(),
-            log_start: view.log_start,
-            high_watermark: view.high_watermark,
+            log_start,
+            high_watermark,
             last_stable: view.last_stable,
+            lies: Lies::InMemory(Vec::new()),
+            tail: self.files.tail(),
             aborted: Vec::new(),
+            _pin: self.files.pin(),
+        };
+        if request.offset < plan.bound() && request.max_bytes.max(usize::from(request.at_least_one)) > 0 {
+            self.locate(view, &mut plan);
+        }
+        Ok(plan)
+    }
+
+    /// Plans the reads of a Fetch in one cut: together at most `max_bytes`, and the first partition that has
+    /// something gives at least one batch, if its request allows it. Partitions past the bound get an empty plan.
+    pub fn plan_all(&self, requests: &[ReadRequest], max_bytes: usize) -> Vec<Result<ReadPlan, ReadRefusal>> {
+        let (mut left, mut first) = (max_bytes, true);
+        let plan = |request: &ReadRequest| {
+            let at_least_one = request.at_least_one && first;
+            let request = ReadRequest { max_bytes: request.max_bytes.min(left), at_least_one, ..*request };
+            let plan = self.plan(&request)?;
+            let bytes = plan.bytes_available();
+            first &= plan.is_empty();
+            left = left.saturating_sub(bytes);
+            Ok(plan)
+        };
+        requests.iter().map(plan).collect()
+    }
+
+    fn locate(&self, view: &PartitionView, plan: &mut ReadPlan) {
+        let committed = plan.request.isolation == Isolation::ReadCommitted;
+        let offset = plan.request.offset;
+        let index = view.runs.partition_point(|run| run.end_offset <= offset);
+        let end = if let Some(run) = view.runs.get(index) {
+            let later = view.runs[index + 1..].iter().filter(|run| committed && run.aborted > 0);
+            let runs = std::iter::once(run).chain(later);
+            let with_side = |run: &Run| Some((Arc::clone(self.sides.get(run.side)?), *run));
+            plan.lies = Lies::InSideFiles(runs.filter_map(with_side).collect());
+            run.end_offset
+        } else {
+            let extents = wanted(view, plan);
+            let end = extents.last().map_or(offset, Placed::end_offset);
+            plan.lies = Lies::InMemory(extents);
+            end
+        };
+        if committed {
+            collect_aborted(&view.aborted, offset, end.min(plan.bound()), &mut plan.aborted);
+        }
+    }
+}
+
+/// The extents in memory that a plan needs.
+fn wanted(view: &PartitionView, plan: &ReadPlan) -> Vec<Placed> {
+    let extents = view.extents.as_slice();
+    let first = view.extents.first_ending_after(plan.request.offset);
+    take_wanted(extents[first..].iter().map(|extent| Ok(*extent)), plan).unwrap_or_default()
+}
+
+/// From the extent that holds the offset on: as many as may be returned. The first does not count, for most of it may
+/// lie before the offset.
+fn take_wanted(
+    extents: impl Iterator<Item = Result<Placed, ReadError>>,
+    plan: &ReadPlan,
+) -> Result<Vec<Placed>, ReadError> {
+    let mut taken = Vec::new();
+    let mut bytes = 0;
+    for extent in extents {
+        let extent = extent?;
+        let enough = !taken.is_empty() && (bytes >= plan.request.max_bytes || taken.len() == EXTENTS_MAX);
+        if enough || extent.base_offset >= plan.bound() {
+            break;
+        }
+        bytes += if taken.is_empty() { 0 } else { extent.length as usize };
+        taken.push(extent);
+    }
+    Ok(taken)
+}
+
+/// Adds the entries, which are in order of their markers, that touch `from..to`; true if later ones cannot.
+pub(crate) fn collect_aborted<'a>(
+    entries: impl IntoIterator<Item = &'a AbortedTransaction>,
+    from: Offset,
+    to: Offset,
+    into: &mut Vec<AbortedTransaction>,
+) -> bool {
+    for entry in entries {
+        if entry.last_offset >= from && entry.first_offset < to {
+            into.push(entry.clone());
+        }
+        // Every transaction that ends later began at or past the last stable offset of that moment.
+        if entry.last_stable_offset >= to {
+            return true;
+        }
+    }
+    false
+}
+
+impl ReadPlan {
+    /// The offset that nothing returned reaches past.
+    #[must_use]
+    pub fn bound(&self) -> Offset {
+        match self.request.isolation {
+            Isolation::ReadUncommitted => self.high_watermark,
+            Isolation::ReadCommitted => self.last_stable,
+        }
+    }
+
+    /// Bytes that the plan will give, at most. For a read of history, which is never worth waiting in, that is
+    /// `max_bytes`: compare with a Fetch's `min_bytes`.
+    #[must_use]
+    pub fn bytes_available(&self) -> usize {
+        let max = self.request.max_bytes;
+        match &self.lies {
+            Lies::InMemory(extents) => {
+                extents.iter().map(|extent| extent.length as usize).sum::<usize>().min(max)
+            }
+            Lies::InSideFiles(_) => max,
+        }
+    }
+
+    /// Where it begins in the log, as far as known without reading.
+    fn starts_at(&self) -> LogPosition {
+        match &self.lies {
+            Lies::InMemory(extents) => extents.first().map(Placed::at).unwrap_or_default(),
+            Lies::InSideFiles(runs) => {
+                let file = runs.first().map(|(side, _)| side.files().first).unwrap_or_default();
+                LogPosition { file, position: 0 }
+            }
+        }
+    }
+
+    /// True if there is nothing to read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match &self.lies {
+            Lies::InMemory(extents) => extents.is_empty(),
+            Lies::InSideFiles(_) => false,
+        }
+    }
+
+    /// Reads from memory only.
+    ///
+    /// # Errors
+    /// [`ReadError::Cold`] if that does not suffice; [`ReadError`].
+    pub fn try_read_cached(&self, cache: &BlockCache) -> Result<ReadData, ReadError> {
+        self.read(cache, ReadMode::Cached)
+    }
+
+    /// Reads from memory and disk: call it where blocking is allowed.
+    ///
+    /// # Errors
+    /// [`ReadError`], never [`ReadError::Cold`].
+    pub fn read_blocking(&self, cache: &BlockCache) -> Result<ReadData, ReadError> {
+        self.read(cache, ReadMode::MayBlock)
+    }
+
+    fn read(&self, cache: &BlockCache, mode: ReadMode) -> Result<ReadData, ReadError> {
+        let blocks = Blocks { cache, mode, tail: self.tail };
+        let extents = self.extents(&blocks)?;
+        let want: usize = extents.iter().map(|extent| extent.length as usize).sum();
+        let mut pinned = cache.pin(want).ok_or(ReadError::Busy)?;
+        let mut taken = Taken { offset: self.request.offset, ..Taken::default() };
+        for extent in &extents {
+            if !self.take(extent, &blocks, &mut taken)? {
+                break;
+            }
+        }
+        pinned.shrink(taken.bytes);
+        let aborted = self.aborted(&blocks, taken.offset)?;
+        let batches = joined(taken.slices, pinned);
+        Ok(ReadData { batches, end_offset: taken.offset, aborted })
+    }
+
+    fn extents(&self, blocks: &Blocks<'_>) -> Result<Vec<Placed>, ReadError> {
+        match &self.lies {
+            Lies::InMemory(extents) => Ok(extents.clone()),
+            Lies::InSideFiles(runs) => {
+                let Some((side, run)) = runs.first() else { return Ok(Vec::new()) };
+                let first = side.first_ending_after(run, self.request.offset, blocks)?;
+                take_wanted((first..run.extents_end()).map(|index| side.extent(index, blocks)), self)
+            }
+        }
+    }
+
+    fn aborted(&self, blocks: &Blocks<'_>, end: Offset) -> Result<Vec<AbortedTransaction>, ReadError> {
+        let from = self.request.offset;
+        let mut aborted = Vec::new();
+        if end <= from || self.request.isolation == Isolation::ReadUncommitted {
+            return Ok(aborted);
+        }
+        if let Lies::InSideFiles(runs) = &self.lies {
+            for (side, run) in runs {
+                if side.collect_aborted(run, from, end, blocks, &mut aborted)? {
+                    return Ok(aborted);
+                }
+            }
+        }
+        collect_aborted(&self.aborted, from, end, &mut aborted);
+        Ok(aborted)
+    }
+
+    /// Takes what is wanted of one extent; false if the read ends in it.
+    fn take(&self, extent: &Placed, blocks: &Blocks<'_>, taken: &mut Taken) -> Result<bool, ReadError> {
+        let left = self.request.max_bytes.saturating_sub(taken.bytes);
+        let whole = extent.base_offset >= taken.offset && extent.end_offset() <= self.bound();
+        if whole && extent.length as usize <= left {
+            let slices = blocks.extent(extent, 0, extent.length as usize)?;
+            taken.add(extent.end_offset(), slices);
+            return Ok(true);
+        }
+        let mut walk = Walk::new(extent, blocks);
+        let mut start = None;
+        let mut end = 0;
+        let mut reached = taken.offset;
+        while let Some((at, header)) = walk.next()? {
+            if header.end_offset <= taken.offset {
+                continue;
+            }
+            let from = *start.get_or_insert(at);
+            let bytes = at + header.length - from;
+            let first = taken.bytes == 0 && from == at && self.request.at_least_one;
+            if header.end_offset > self.bound() || (bytes > left && !first) {
+                walk.stop();
+                break;
+            }
+            (end, reached) = (at + header.length, header.end_offset);
+        }
+        if let Some(start) = start.filter(|start| *start < end) {
+            taken.add(reached, walk.slice(start, end)?);
+        }
+        Ok(!walk.stopped)
+    }
+}
+
+#[derive(Default)]
+struct Taken {
+    offset: Offset,
+    bytes: usize,
+    slices: Vec<Bytes>,
+}
+
+impl Taken {
+    fn add(&mut self, end: Offset, mut slices: Vec<Bytes>) {
+        self.bytes += slices.iter().map(Bytes::len).sum::<usize>();
+        self.slices.append(&mut slices);
+        self.offset = end;
+    }
+}
+
+/// Makes slices that count as pinned; neighbours below 4 KiB are copied together.
+fn joined(slices: Vec<Bytes>, pinned: Pinned) -> Vec<Bytes> {
+    let pinned = Arc::new(pinned);
+    let mut joined = Vec::with_capacity(slices.len().min(64));
+    let mut small = BytesMut::new();
+    let flush = |small: &mut BytesMut, into: &mut Vec<Bytes>| {
+        if !small.is_empty() {
+            into.push(counted(small.split().freeze(), &pinned));
+        }
+    };
+    for slice in slices {
+        if slice.len() < COPIED_BELOW {
+            small.extend_from_slice(&slice);
+        } else {
+            flush(&mut small, &mut joined);
+            joined.push(counted(slice, &pinned));
+        }
+    }
+    flush(&mut small, &mut joined);
+    joined
+}
+
+/// Where a read gets its bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Blocks<'a> {
+    pub cache: &'a BlockCache,
+    pub mode: ReadMode,
+    pub tail: LogPosition,
+}
+
+impl Blocks<'_> {
+    pub(crate) fn get(&self, block: &Block) -> Result<Vec<Bytes>, ReadError> {
+        match self.mode {
+            ReadMode::Cached => self.cache.get_cached(block)?.ok_or(ReadError::Cold),
+            ReadMode::MayBlock => Ok(self.cache.get(block)?),
+        }
+    }
+
+    fn limit(&self, file: FileNumber) -> u64 {
+        if file == self.tail.file { self.tail.position } else { u64::MAX }
+    }
+
+    /// Bytes `from..to` of an extent.
+    fn extent(&self, extent: &Placed, from: usize, to: usize) -> Result<Vec<Bytes>, ReadError> {
+        self.get(&Block {
+            file: BlockFile::Log(extent.file),
+            position: extent.position + from as u64,
+            length: (to - from) as u64,
+            limit: self.limit(extent.file),
         })
     }
 }
 
-impl ReadPlan {
-    /// Bytes that the plan will give at most.
-    #[must_use]
-    pub fn bytes_available(&self) -> usize {
-        self.extents.iter().map(|extent| extent.length as usize).sum()
+/// Goes through the batches of an extent, getting its bytes window by window.
+pub(crate) struct Walk<'a> {
+    extent: &'a Placed,
+    blocks: &'a Blocks<'a>,
+    /// The bytes of the extent from its start to `at_hand`.
+    pieces: Pieces,
+    at_hand: usize,
+    at: usize,
+    expect: Offset,
+    stopped: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(extent: &'a Placed, blocks: &'a Blocks<'a>) -> Self {
+        let (pieces, expect) = (Pieces::default(), extent.base_offset);
+        Self { extent, blocks, pieces, at_hand: 0, at: 0, expect, stopped: false }
+    }
+
+    fn stop(&mut self) {
+        self.stopped = true;
+    }
+
+    /// Gets the bytes up to `to` at least, to the end of their window.
+    fn reach(&mut self, to: usize) -> Result<(), ReadError> {
+        while self.at_hand < to {
+            let position = self.extent.position + self.at_hand as u64;
+            let window_left = (WINDOW - position % WINDOW) as usize;
+            let end = (self.at_hand + window_left).min(self.extent.length as usize);
+            self.pieces.0.extend(self.blocks.extent(self.extent, self.at_hand, end)?);
+            self.at_hand = end;
+        }
+        Ok(())
+    }
+
+    /// The next batch: where it begins in the extent, and its header.
+    pub(crate) fn next(&mut self) -> Result<Option<(usize, BatchHeader)>, ReadError> {
+        let length = self.extent.length as usize;
+        if self.at == length {
+            return self.end();
+        }
+        self.reach((self.at + HEADER).min(length))?;
+        let header =
+            self.pieces.header(self.at)?.ok_or_else(|| self.damaged("ends inside a batch header"))?;
+        if header.base_offset != self.expect {
+            return Err(self.damaged("holds a batch with another offset than it was given"));
+        }
+        if header.length > length - self.at {
+            return Err(self.damaged("ends inside a batch"));
+        }
+        let at = self.at;
+        self.at += header.length;
+        self.expect = header.end_offset;
+        Ok(Some((at, header)))
+    }
+
+    fn end(&self) -> Result<Option<(usize, BatchHeader)>, ReadError> {
+        if self.expect == self.extent.end_offset() {
+            return Ok(None);
+        }
+        Err(self.damaged("holds another number of records than were stored"))
+    }
+
+    /// Bytes of the extent, whole batches that were walked over.
+    pub(crate) fn slice(&mut self, from: usize, to: usize) -> Result<Vec<Bytes>, ReadError> {
+        self.reach(to)?;
+        Ok(self.pieces.slice(from, to))
+    }
+
+    fn damaged(&self, what: &str) -> ReadError {
+        let Placed { file, position, base_offset, .. } = self.extent;
+        ReadError::Failed(damaged(format!("{file} at {position}: the extent of offset {base_offset} {what}")))
     }
 }
 
-/// Reads what was planned: for each plan its whole batches in order.
+/// Reads what was planned, in the order in which it lies in the log; gives it in the order of the plans.
 ///
 /// # Errors
-/// The disk's error, or `WouldBlock` in [`ReadMode::Cached`].
-pub fn read_all(plans: &[ReadPlan], cache: &BlockCache, mode: ReadMode) -> io::Result<Vec<Vec<Bytes>>> {
-    let read = |extent: &Extent| match mode {
-        ReadMode::MayBlock => cache
-            .source()
-            .read(extent.file, extent.position, extent.length as usize),
-        ReadMode::Cached => cache
-            .source()
-            .try_read_cached(extent.file, extent.position, extent.length as usize)?
-            .ok_or_else(|| io::ErrorKind::WouldBlock.into()),
-    };
-    plans
-        .iter()
-        .map(|plan| plan.extents.iter().map(read).collect())
-        .collect()
+/// The first [`ReadError`] met.
+pub fn read_all(plans: &[ReadPlan], cache: &BlockCache, mode: ReadMode) -> Result<Vec<ReadData>, ReadError> {
+    let mut order: Vec<_> = (0..plans.len()).collect();
+    order.sort_by_key(|index| plans[*index].starts_at());
+    let mut read = vec![ReadData::default(); plans.len()];
+    for index in order {
+        read[index] = plans[index].read(cache, mode)?;
+    }
+    Ok(read)
 }
+
+#[cfg(test)]
+mod tests;
