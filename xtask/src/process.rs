@@ -39,7 +39,8 @@ pub fn run(command: &mut Command) -> Result<(), Ending> {
     status.map_err(|error| cannot_start(command, &error)).and_then(judge)
 }
 
-/// Runs `command` in a process group of its own for at most `limit_s` seconds; afterwards the group is ended.
+/// Runs `command` in a process group of its own for at most `limit_s` seconds; afterwards the group is ended, also if
+/// this program is interrupted.
 ///
 /// # Errors
 /// It did not end in time with exit code 0.
@@ -49,9 +50,31 @@ pub fn run_group(command: &mut Command, limit_s: u64) -> Result<(), Ending> {
         .process_group(0)
         .spawn()
         .map_err(|error| cannot_start(command, &error))?;
+    let mut watcher = match watch(child.id()) {
+        Ok(watcher) => watcher,
+        Err(error) => {
+            // Without its watcher nothing of the group may go on; the child is its only member so far.
+            return Err(Ending::Broken(format!(
+                "no watcher: {error}; {:?}",
+                child.kill().and_then(|()| child.wait())
+            )));
+        }
+    };
     let ending = wait(&mut child, limit_s);
-    end_group(&mut child);
-    ending
+    drop(watcher.stdin.take());
+    let reaped = watcher.wait().and_then(|_| child.wait());
+    ending.and_then(|()| reaped.map(|_| ()).map_err(|error| Ending::Broken(error.to_string())))
+}
+
+/// Starts a shell that waits for the end of its input and then ends the group: its input closes when this program is
+/// done with the group, or is no more. The group's number is the child's, and nobody else's while a member lives.
+fn watch(group: u32) -> std::io::Result<Child> {
+    Command::new("sh")
+        .args(["-c", "read -r _; kill -s KILL -- \"-$0\" 2>/dev/null", &group.to_string()])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .spawn()
 }
 
 fn wait(child: &mut Child, limit_s: u64) -> Result<(), Ending> {
@@ -64,18 +87,6 @@ fn wait(child: &mut Child, limit_s: u64) -> Result<(), Ending> {
             Ok(None) => thread::sleep(Duration::from_millis(20)),
             Err(error) => return Err(Ending::Broken(error.to_string())),
         }
-    }
-}
-
-/// The group's number is the child's; nobody else has it while a member lives. An empty group is no error.
-fn end_group(child: &mut Child) {
-    let group = format!("-{}", child.id());
-    let ended = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
-    if ended.is_err() {
-        eprintln!("`kill` cannot be run: processes of group {group} may be left");
-    }
-    if let Err(error) = child.wait() {
-        eprintln!("process {} cannot be awaited: {error}", child.id());
     }
 }
 
@@ -110,6 +121,16 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_ended() {
         assert_eq!(run_group(&mut shell("exec sleep 600"), 0), Err(Ending::TimedOut(0)));
+    }
+
+    #[test]
+    fn a_group_ends_when_the_input_of_its_watcher_closes() {
+        let mut child = shell("sleep 600").process_group(0).spawn().expect("a shell can be started");
+        let mut watcher = watch(child.id()).expect("a shell can be started");
+        assert_eq!(child.try_wait().expect("it is ours"), None);
+        drop(watcher.stdin.take());
+        assert_eq!(child.wait().expect("it is ours").code(), None, "ended by a signal");
+        watcher.wait().expect("it is ours");
     }
 
     #[test]
