@@ -6,7 +6,7 @@ use semel_events::{
     BatchAppended, BatchProducer, Decode, DecodeError, Encode, Event, Reader, ShardStarted, StubsDropped,
     Visible,
 };
-use semel_types::{LeaderEpoch, LogSequence, Now, PartitionHandle, ProducerId, ShardEpoch};
+use semel_types::{ClusterId, LeaderEpoch, LogSequence, Now, PartitionHandle, ProducerId, ShardEpoch};
 
 use crate::{
     ids::ProducerIds,
@@ -29,6 +29,8 @@ pub struct State {
     pub(crate) ids: ProducerIds,
     /// The latest time that an event named.
     pub(crate) last_now: Now,
+    /// The data directory's id; all zero before the first start.
+    pub(crate) cluster: ClusterId,
     /// The shard's epoch; leader epoch and coordinator epoch.
     pub(crate) shard_epoch: ShardEpoch,
     pub(crate) doubt: Doubt,
@@ -85,6 +87,7 @@ impl State {
     }
 
     fn apply_started(&mut self, sequence: LogSequence, event: &ShardStarted) {
+        self.cluster = event.cluster;
         self.shard_epoch = event.shard_epoch;
         if event.may_have_lost_writes {
             self.doubt = Doubt { below: self.ids.end(), since: sequence };
@@ -161,6 +164,12 @@ impl State {
         self.last_now
     }
 
+    /// The data directory's id; all zero before the first start.
+    #[must_use]
+    pub const fn cluster_id(&self) -> ClusterId {
+        self.cluster
+    }
+
     /// The shard's epoch; 0 before the first start.
     #[must_use]
     pub const fn shard_epoch(&self) -> ShardEpoch {
@@ -182,6 +191,7 @@ impl State {
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
         self.last_now.encode(out);
+        self.cluster.encode(out);
         self.shard_epoch.encode(out);
         self.doubt.below.encode(out);
         self.doubt.since.encode(out);
@@ -202,6 +212,7 @@ impl State {
         }
         Ok(Self {
             last_now: Decode::decode(reader)?,
+            cluster: Decode::decode(reader)?,
             shard_epoch: Decode::decode(reader)?,
             doubt: Doubt { below: Decode::decode(reader)?, since: Decode::decode(reader)? },
             ids: ProducerIds::decode(reader)?,

@@ -5,9 +5,9 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 use core::fmt;
 
 use semel_types::{
-    ConnectionNumber, CoordinatorEpoch, DurationMs, GroupId, LeaderEpoch, LogSequence, Now, Offset,
-    PartitionHandle, PartitionIndex, PayloadChecksum, ProducerEpoch, ProducerId, ProducerStamp, Sequence,
-    ShardEpoch, ShardId, TopicId, TopicName, TransactionNumber, TransactionalId, WallTime,
+    ClusterId, ConnectionNumber, CoordinatorEpoch, DurationMs, GroupId, LeaderEpoch, LogSequence, Now,
+    Offset, PartitionHandle, PartitionIndex, PayloadChecksum, ProducerEpoch, ProducerId, ProducerStamp,
+    Sequence, ShardEpoch, ShardId, TopicId, TopicName, TransactionNumber, TransactionalId, WallTime,
 };
 
 /// What is wrong with written bytes.
@@ -322,19 +322,25 @@ impl Decode for PayloadChecksum {
     }
 }
 
-impl Encode for TopicId {
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes());
-    }
+macro_rules! sixteen_bytes {
+    ($($type:ident),*) => {$(
+        impl Encode for $type {
+            fn encode(&self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.bytes());
+            }
+        }
+
+        impl Decode for $type {
+            fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+                let mut raw = [0; 16];
+                raw.copy_from_slice(reader.take(16)?);
+                Ok(Self::new(raw))
+            }
+        }
+    )*};
 }
 
-impl Decode for TopicId {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut raw = [0; 16];
-        raw.copy_from_slice(reader.take(16)?);
-        Ok(Self::new(raw))
-    }
-}
+sixteen_bytes!(TopicId, ClusterId);
 
 impl Encode for Sequence {
     fn encode(&self, out: &mut Vec<u8>) {

@@ -2,13 +2,15 @@
 
 use alloc::string::String;
 
-use semel_types::{Now, ShardEpoch, ShardId, WallTime};
+use semel_types::{ClusterId, Now, ShardEpoch, ShardId, WallTime};
 
 record! {
     /// A shard was opened for writing.
     ShardStarted {
         /// Which shard.
         shard: ShardId,
+        /// The data directory's id: random at the first start, repeated by all later ones.
+        cluster: ClusterId,
         /// Its epoch, one more than before; also leader epoch and coordinator epoch.
         shard_epoch: ShardEpoch,
         /// The broker's clock at start: the larger of wall time and the last logged time.

@@ -3,9 +3,9 @@
 use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
 
 use semel_types::{
-    DurationMs, GroupId, LeaderEpoch, Now, Offset, PartitionHandle, PayloadChecksum, ProducerEpoch,
-    ProducerId, ProducerStamp, Sequence, ShardEpoch, ShardId, TopicId, TopicName, TransactionNumber,
-    TransactionalId, WallTime,
+    ClusterId, DurationMs, GroupId, LeaderEpoch, Now, Offset, PartitionHandle, PayloadChecksum,
+    ProducerEpoch, ProducerId, ProducerStamp, Sequence, ShardEpoch, ShardId, TopicId, TopicName,
+    TransactionNumber, TransactionalId, WallTime,
 };
 
 use super::*;
@@ -40,6 +40,7 @@ fn samples() -> Vec<Event> {
     vec![
         ShardStarted {
             shard: ShardId::new(0),
+            cluster: ClusterId::new([3; 16]),
             shard_epoch: ShardEpoch::new(9),
             now,
             wall,

@@ -188,6 +188,37 @@ impl fmt::Display for TopicId {
     }
 }
 
+/// A data directory's unique id, random when it is made: what clients see as the cluster's id.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct ClusterId([u8; 16]);
+
+impl ClusterId {
+    /// Wraps 16 bytes.
+    #[must_use]
+    pub const fn new(raw: [u8; 16]) -> Self {
+        Self(raw)
+    }
+
+    /// The 16 bytes.
+    #[must_use]
+    pub const fn bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+/// As Kafka shows its own: 22 characters of URL-safe base64.
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let bits = u128::from_be_bytes(self.0);
+        (0..22).try_for_each(|place| {
+            let shifted = if place < 21 { bits >> (122 - 6 * place) } else { bits << 4 };
+            write!(f, "{}", char::from(ALPHABET[(shifted & 63) as usize]))
+        })
+    }
+}
+
 /// Who writes: producer id and epoch, always together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ProducerStamp {
@@ -200,5 +231,19 @@ pub struct ProducerStamp {
 impl fmt::Display for ProducerStamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "producer {} epoch {}", self.id, self.epoch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_id_is_shown_as_base64() {
+        let ascending = ClusterId::new(core::array::from_fn(|index| index as u8));
+        assert_eq!(ascending.to_string(), "AAECAwQFBgcICQoLDA0ODw");
+        assert_eq!(ClusterId::new([255; 16]).to_string(), "_____________________w");
     }
 }

@@ -17,8 +17,9 @@ mod time;
 
 pub use code::ErrorCode;
 pub use ids::{
-    ConnectionNumber, CoordinatorEpoch, LeaderEpoch, LogSequence, Offset, PartitionHandle, PartitionIndex,
-    ProducerEpoch, ProducerId, ProducerStamp, RequestToken, ShardEpoch, ShardId, TopicId, TransactionNumber,
+    ClusterId, ConnectionNumber, CoordinatorEpoch, LeaderEpoch, LogSequence, Offset, PartitionHandle,
+    PartitionIndex, ProducerEpoch, ProducerId, ProducerStamp, RequestToken, ShardEpoch, ShardId, TopicId,
+    TransactionNumber,
 };
 pub use limits::{
     AUTOMATIC_METADATA_LIMIT_BYTES, MAX_PARTITIONS_PER_TRANSACTION, MAX_USABLE_EPOCH, PRODUCER_ID_BASE_LIMIT,

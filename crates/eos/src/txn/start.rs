@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use semel_events::{EndCause, Event, ShardStarted};
-use semel_types::{ConnectionNumber, Context, ShardId};
+use semel_types::{ClusterId, ConnectionNumber, Context, ShardId};
 
 use super::{draft::Draft, timeout::abort};
 use crate::{State, Volatile};
@@ -20,6 +20,7 @@ pub fn start(state: &State, context: &Context, may_have_lost_writes: bool, softw
     let mut draft = Draft::new(state, &volatile, context, ConnectionNumber::default());
     let started = ShardStarted {
         shard: SHARD,
+        cluster: cluster(state, context),
         shard_epoch: state.shard_epoch().next(),
         now: context.now,
         wall: context.wall,
@@ -34,4 +35,15 @@ pub fn start(state: &State, context: &Context, may_have_lost_writes: bool, softw
         }
     }
     draft.events
+}
+
+/// The directory's id, drawn once.
+fn cluster(state: &State, context: &Context) -> ClusterId {
+    let known = state.cluster_id();
+    if known != ClusterId::default() {
+        return known;
+    }
+    let mut drawn = [0; 16];
+    drawn.copy_from_slice(&context.entropy[16..]);
+    ClusterId::new(drawn)
 }
