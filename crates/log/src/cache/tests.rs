@@ -1,3 +1,5 @@
+//! The block cache: what it keeps, what it drops, what it counts.
+
 use super::*;
 
 /// A source of files of endless, recognisable bytes.

@@ -1,3 +1,5 @@
+//! Reading: what a reader is given of a partition, and where it stops.
+
 use super::*;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Waiters: who is woken by a publication, and who is not.
+
 use std::{
     sync::{
         atomic::AtomicUsize,

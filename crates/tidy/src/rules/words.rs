@@ -137,7 +137,14 @@ const FENCE_CODES: [&str; 2] = ["InvalidProducerEpoch", "ProducerFenced"];
 fn may_name_fence_codes(file: &File) -> bool {
     let tables =
         ["crates/types/src/code.rs", "crates/broker/src/answer.rs", "crates/broker/src/api/answer.rs"];
-    let judges = ["crates/certify/", "crates/sim/", "crates/demo/", "demo/", "clients/", "bench/"];
+    let judges = [
+        "crates/certify/",
+        "crates/sim/",
+        "crates/server/src/cli/demo/",
+        "crates/server/src/cli/demo.rs",
+        "clients/",
+        "bench/",
+    ];
     tables.contains(&file.path.as_str()) || judges.iter().any(|folder| file.path.starts_with(folder))
 }
 
