@@ -154,3 +154,9 @@ pub fn fenced(
 pub fn is_producer(identity: ProducerStamp, producer: ProducerId) -> bool {
     identity.id == producer
 }
+
+/// True if an epoch is the one of an identity; producer ids aside.
+#[must_use]
+pub fn is_epoch(identity: ProducerStamp, epoch: ProducerEpoch) -> bool {
+    identity.epoch == epoch
+}

@@ -153,6 +153,12 @@ impl State {
         self.partitions.get(partition)
     }
 
+    /// The transaction coordinator: every transactional id, and the fence log.
+    #[must_use]
+    pub const fn transactions(&self) -> &txn::Coordinator {
+        &self.transactions
+    }
+
     /// All partitions by handle.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionHandle, &PartitionState)> {
         self.partitions.iter()

@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, vec, vec::Vec};
 
-use semel_events::{Author, EndCause, Event, Marker, Outcome, TransactionEnded};
+use semel_events::{Author, EndCause, Event, Marker, Outcome, Protocol, TransactionEnded};
 use semel_types::{
     ConnectionNumber, Context, PartitionHandle, ProducerEpoch, ProducerStamp, TransactionalId,
 };
@@ -33,7 +33,8 @@ pub(super) struct End<'a> {
     pub(super) id: &'a TransactionalId,
     pub(super) outcome: Outcome,
     pub(super) cause: EndCause,
-    pub(super) version2: bool,
+    /// The client's protocol.
+    pub(super) protocol: Protocol,
     pub(super) marker_stamp: ProducerStamp,
     pub(super) identity_after: ProducerStamp,
     pub(super) author: Option<Author>,
@@ -126,7 +127,7 @@ impl<'a> Draft<'a> {
             number: entry.last_number,
             outcome: end.outcome,
             cause: end.cause,
-            version2: end.version2,
+            version2: end.protocol == Protocol::Version2,
             marker_stamp: end.marker_stamp,
             markers,
             groups,

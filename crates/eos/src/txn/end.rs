@@ -60,15 +60,15 @@ fn current(
     asked: &Asked<'_>,
     protocol: Protocol,
 ) -> Result<Reply, Refusal> {
-    let (next, version2) = match protocol {
+    let next = match protocol {
         Protocol::Classic => {
             draft.in_order(asked.id, OrderedApi::EndTxn)?;
-            (classic_move(entry.state(), asked.outcome), false)
+            classic_move(entry.state(), asked.outcome)
         }
-        Protocol::Version2 => (version2_move(entry.state(), asked.outcome), true),
+        Protocol::Version2 => version2_move(entry.state(), asked.outcome),
     };
     match next {
-        Move::End | Move::AbortNothing => Ok(end(draft, entry, asked, version2)),
+        Move::End | Move::AbortNothing => Ok(end(draft, entry, asked, protocol)),
         Move::Repeat => Ok(Reply::Ended(entry.identity)),
         Move::Wrong => {
             Err(Refusal::WrongState { id: asked.id.clone(), state: entry.state(), asked: asked.outcome })
@@ -118,17 +118,16 @@ fn version2_move(state: TransactionState, outcome: Outcome) -> Move {
 }
 
 /// Classic markers carry the current epoch, which stays; those of version 2 the bumped one (KIP-890, KIP-1228).
-fn end(draft: &mut Draft<'_>, entry: &TransactionalIdEntry, asked: &Asked<'_>, version2: bool) -> Reply {
-    let (marker_stamp, identity_after) = if version2 {
-        (fence::bumped_marker(entry.identity), draft.successor(entry.identity))
-    } else {
-        (entry.identity, entry.identity)
+fn end(draft: &mut Draft<'_>, entry: &TransactionalIdEntry, asked: &Asked<'_>, protocol: Protocol) -> Reply {
+    let (marker_stamp, identity_after) = match protocol {
+        Protocol::Classic => (entry.identity, entry.identity),
+        Protocol::Version2 => (fence::bumped_marker(entry.identity), draft.successor(entry.identity)),
     };
     let end = End {
         id: asked.id,
         outcome: asked.outcome,
         cause: EndCause::EndTxn,
-        version2,
+        protocol,
         marker_stamp,
         identity_after,
         author: Some(asked.author.clone()),

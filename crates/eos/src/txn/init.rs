@@ -86,12 +86,12 @@ fn replace(
     asked: &Asked<'_>,
     cause: InitCause,
 ) -> Reply {
-    if entry.open().is_some() {
+    if let Some(open) = entry.open() {
         let end = End {
             id: asked.id,
             outcome: Outcome::Abort,
             cause: if cause == InitCause::Recovery { EndCause::Recovery } else { EndCause::Takeover },
-            version2: false,
+            protocol: open.protocol,
             marker_stamp: fence::bumped_marker(entry.identity),
             identity_after: entry.identity,
             author: Some(asked.author.clone()),

@@ -19,6 +19,7 @@
 
 mod add;
 mod apply;
+mod check;
 mod command;
 mod draft;
 mod end;
@@ -39,6 +40,8 @@ pub use state::{
     Coordinator, MadeBy, OpenTransaction, Phase, Remembered, TransactionState, TransactionalIdEntry,
 };
 pub use timeout::next_wake;
+
+pub(crate) use check::check;
 
 use semel_events::Protocol;
 use semel_types::{Context, Now, PartitionHandle};
@@ -119,6 +122,3 @@ pub(crate) fn admit(
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

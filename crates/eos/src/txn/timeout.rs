@@ -68,12 +68,13 @@ pub(super) fn abort(
     cause: EndCause,
     author: Option<&Author>,
 ) {
+    let Some(open) = entry.open() else { return };
     let identity_after = draft.successor(entry.identity);
     let end = End {
         id,
         outcome: Outcome::Abort,
         cause,
-        version2: false,
+        protocol: open.protocol,
         marker_stamp: fence::bumped_marker(entry.identity),
         identity_after,
         author: author.cloned(),
