@@ -68,8 +68,23 @@ impl<'a> Draft<'a> {
         let entry = self.entry(id)?;
         match fence::identity(entry, stamp) {
             IdentityStanding::Current => Ok(entry),
-            IdentityStanding::OtherProducer => Err(other_producer(id, stamp, entry)),
-            IdentityStanding::Remembered(_) | IdentityStanding::Fenced => Err(self.fenced(id, stamp, entry)),
+            IdentityStanding::Remembered(_) | IdentityStanding::OtherProducer | IdentityStanding::Fenced => {
+                Err(self.wrong_identity(id, stamp, entry))
+            }
+        }
+    }
+
+    /// Why an identity that is not current may not write: another producer id (49), or another epoch of this one.
+    pub(super) fn wrong_identity(
+        &self,
+        id: &TransactionalId,
+        stamp: ProducerStamp,
+        entry: &TransactionalIdEntry,
+    ) -> Refusal {
+        if fence::is_producer(entry.identity, stamp.id) {
+            self.fenced(id, stamp, entry)
+        } else {
+            Refusal::OtherProducer { id: id.clone(), stamp, current: entry.identity }
         }
     }
 
@@ -184,13 +199,4 @@ impl<'a> Draft<'a> {
             wake_at: None,
         }
     }
-}
-
-/// Refuses a producer id that is not this transactional id's.
-pub(super) fn other_producer(
-    id: &TransactionalId,
-    stamp: ProducerStamp,
-    entry: &TransactionalIdEntry,
-) -> Refusal {
-    Refusal::OtherProducer { id: id.clone(), stamp, current: entry.identity }
 }

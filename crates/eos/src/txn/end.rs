@@ -7,7 +7,7 @@ use semel_types::{ProducerStamp, TransactionalId};
 
 use super::{
     MadeBy, Remembered, Reply, TransactionState, TransactionalIdEntry,
-    draft::{Draft, End, other_producer},
+    draft::{Draft, End},
 };
 use crate::{
     OrderedApi, Refusal,
@@ -48,8 +48,9 @@ pub(super) fn decide(
     match fence::identity(entry, stamp) {
         IdentityStanding::Current => current(draft, entry, &asked, protocol),
         IdentityStanding::Remembered(pair) => remembered(draft, entry, &asked, pair),
-        IdentityStanding::OtherProducer => Err(other_producer(id, stamp, entry)),
-        IdentityStanding::Fenced => Err(draft.fenced(id, stamp, entry)),
+        IdentityStanding::OtherProducer | IdentityStanding::Fenced => {
+            Err(draft.wrong_identity(id, stamp, entry))
+        }
     }
 }
 
@@ -151,13 +152,8 @@ fn remembered(
             let fence = draft.state.transactions.fences().of_victim(id, asked.stamp);
             Err(Refusal::AbortedMeanwhile { id: id.clone(), fence })
         }
-        (MadeBy::EndTxn(_) | MadeBy::Recovery, Outcome::Commit | Outcome::Abort)
-            if fence::is_producer(entry.identity, asked.stamp.id) =>
-        {
-            Err(draft.fenced(id, asked.stamp, entry))
-        }
         (MadeBy::EndTxn(_) | MadeBy::Recovery, Outcome::Commit | Outcome::Abort) => {
-            Err(other_producer(id, asked.stamp, entry))
+            Err(draft.wrong_identity(id, asked.stamp, entry))
         }
     }
 }
