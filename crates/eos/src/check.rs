@@ -10,7 +10,7 @@ use core::fmt;
 use semel_events::Event;
 use semel_types::PartitionHandle;
 
-use crate::{PartitionState, State};
+use crate::{PartitionState, State, fence, txn};
 
 /// An invariant that does not hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +46,8 @@ impl State {
     pub fn check(&self) -> Result<(), Violation> {
         self.producers.check(&self.ids)?;
         self.partitions().try_for_each(|(partition, state)| self.check_partition(partition, state))?;
-        self.check_open_transactions()
+        self.check_open_transactions()?;
+        txn::check(self)
     }
 
     /// Checks what one event has just touched: bounded work.
@@ -102,7 +103,7 @@ impl State {
             let agrees = match entry {
                 Some(entry) => {
                     let open = entry.open().map(|open| open.number);
-                    !slot.closed && entry.identity.epoch == slot.epoch && open == slot.open
+                    !slot.closed && fence::is_epoch(entry.identity, slot.epoch) && open == slot.open
                 }
                 None => slot.closed && slot.open.is_none(),
             };

@@ -1,4 +1,5 @@
-//! Whole-state checks of the coordinator: EOS-30 to EOS-37 of `docs/invariants.md`.
+//! Whole-state checks of the coordinator: EOS-30 to EOS-37 of `docs/invariants.md`. That slots of the producer table
+//! agree with it is EOS-18.
 
 use alloc::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +19,6 @@ use crate::{State, check::Violation, fence};
 pub(crate) fn check(state: &State) -> Result<(), Violation> {
     let mut owners = BTreeMap::new();
     for (id, entry) in state.transactions.iter() {
-        check_slot(state, id, entry)?;
         check_entry(id, entry)?;
         if let Some(other) = owners.insert(entry.identity.id, id) {
             return violation("EOS-30", format!("{id:?} and {other:?} share {}", entry.identity));
@@ -31,18 +31,6 @@ pub(crate) fn check(state: &State) -> Result<(), Violation> {
 
 fn violation(rule: &'static str, found: String) -> Result<(), Violation> {
     Err(Violation { rule, found })
-}
-
-/// EOS-30: the slot of the identity's producer id says the same as the coordinator.
-fn check_slot(state: &State, id: &TransactionalId, entry: &TransactionalIdEntry) -> Result<(), Violation> {
-    let slot = state.producers.owned(entry.identity.id);
-    let agrees = slot.is_some_and(|slot| {
-        slot.owner == *id
-            && !slot.closed
-            && fence::is_epoch(entry.identity, slot.epoch)
-            && slot.open == entry.open().map(|open| open.number)
-    });
-    if agrees { Ok(()) } else { violation("EOS-30", format!("{id:?}: {entry:?} against {slot:?}")) }
 }
 
 /// EOS-31, EOS-33, EOS-34.

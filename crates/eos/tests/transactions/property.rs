@@ -81,7 +81,7 @@ impl Client {
     fn new(number: usize) -> Self {
         Self {
             name: NAMES[number % NAMES.len()],
-            protocol: if number % 2 == 0 { Protocol::Classic } else { Protocol::Version2 },
+            protocol: if number.is_multiple_of(2) { Protocol::Classic } else { Protocol::Version2 },
             connection: 0,
             identity: None,
             next_sequence: BTreeMap::new(),
