@@ -35,8 +35,10 @@ await() {
 }
 
 port_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-server_gone() { ! kill -0 "$server" 2>/dev/null; }
-server_ready() { server_gone || { port_open "$port" && grep -q ready "$work/server.log"; }; }
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+# server_ready PID PORT LOG: it serves, or it has ended and there is nothing to wait for.
+server_ready() { is_gone "$1" || { port_open "$2" && grep -q ready "$3"; }; }
+relay_ready() { is_gone "$1" || grep -q listening "$work/relay.log"; }
 
 free_port() {
   local candidate
@@ -49,26 +51,48 @@ free_port() {
 # One line of the suite, shown and kept for the count.
 say() { echo "$@" | tee -a "$work/lines"; }
 
+# start_server NAME PORT [OPTION ...]
 start_server() {
-  port=$(free_port)
-  "$SEMEL_BIN" serve --data-dir "$work/data" --listen "127.0.0.1:$port" >"$work/server.log" 2>&1 &
-  server=$!
-  if ! await 30 server_ready || server_gone; then
-    say "FAILED server_starts: not ready within 30 s"
+  local name=$1 port=$2
+  shift 2
+  "$SEMEL_BIN" serve --data-dir "$work/$name" --listen "127.0.0.1:$port" "$@" >"$work/$name.log" 2>&1 &
+  servers+=($!)
+  if ! await 30 server_ready $! "$port" "$work/$name.log" || is_gone $!; then
+    say "FAILED server_starts: $name is not ready within 30 s"
     return 1
   fi
-  export BOOTSTRAP=127.0.0.1:$port
 }
 
-# SIGTERM must end the server with 0 within five seconds.
-stop_server() {
-  local status=0
-  kill -TERM "$server" || true
-  if ! await 5 server_gone; then
-    say "FAILED server_stops: still there 5 s after SIGTERM"
-    return
+# start_relay LISTEN_PORT TARGET_PORT: what goes through it loses answers; see relay.py.
+start_relay() {
+  command -v python3 >/dev/null || return 0
+  python3 -B "$root/clients/common/relay.py" "$1" "$2" >"$work/relay.log" 2>&1 &
+  relay=$!
+  if ! await 10 relay_ready "$relay" || is_gone "$relay"; then
+    say "FAILED relay_starts: $(cat "$work/relay.log")"
+    return 1
   fi
-  wait "$server" || status=$?
+  export RELAYED=127.0.0.1:$1
+}
+
+# The checks behind the relay prove nothing if it did no harm.
+stop_relay() {
+  [ -n "$relay" ] || return 0
+  kill -TERM "$relay"
+  wait "$relay" || true
+  local lost
+  lost=$(sed -n 's/^lost //p' "$work/relay.log")
+  if [ "${lost:-0}" -gt 0 ]; then say "ok relay_lost_answers ($lost)"; else say "FAILED relay_lost_answers: none"; fi
+}
+
+# SIGTERM must end a server with 0 within five seconds.
+stop_servers() {
+  local status=0 pid
+  for pid in "${servers[@]}"; do
+    kill -TERM "$pid" || true
+    await 5 is_gone "$pid" || { say "FAILED server_stops: still there 5 s after SIGTERM"; return; }
+    wait "$pid" || status=$?
+  done
   if [ "$status" = 0 ]; then say "ok server_stops"; else say "FAILED server_stops: exit status $status"; fi
 }
 
@@ -79,15 +103,36 @@ run_checks() {
   [ "$status" = 0 ] || say "FAILED suite_ends: the program ended with status $status"
 }
 
-against_own_server() {
-  if start_server; then
+# Two servers: clients follow the address that a broker advertises, so one behind a relay has to advertise the relay.
+against_semel() {
+  local direct behind relayed
+  direct=$(free_port) behind=$(free_port) relayed=$(free_port)
+  if start_server server "$direct" &&
+    start_server relayed-server "$behind" --advertise "127.0.0.1:$relayed" &&
+    start_relay "$relayed" "$behind"; then
+    export BOOTSTRAP=127.0.0.1:$direct
     run_checks "$@"
-    stop_server
+    stop_relay
+    stop_servers
   fi
   if grep -q '^FAILED' "$work/lines"; then
-    echo "last lines of the server's log:"
-    tail -n 20 "$work/server.log"
+    echo "last lines of the servers' logs:"
+    tail -n 20 "$work"/*server.log
   fi
+}
+
+# bench/peers/kafka opens a second listener for the relay.
+against_running() {
+  local port=${BOOTSTRAP##*:}
+  if [ "$PEER" = kafka ] && port_open $((port + 2)); then start_relay $((port + 3)) $((port + 2)) || return 0; fi
+  run_checks "$@"
+  stop_relay
+}
+
+end_processes() {
+  local pid
+  for pid in $relay "${servers[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  rm -rf "$work"
 }
 
 count() { grep -c "^$1 " "$work/lines" || true; }
@@ -96,10 +141,11 @@ count() { grep -c "^$1 " "$work/lines" || true; }
 judge() {
   [ -n "${BOOTSTRAP:-}${SEMEL_BIN:-}" ] || { echo "$suite: set SEMEL_BIN or BOOTSTRAP" >&2; exit 2; }
   work=$(mktemp -d)
-  server=
-  # The server must not outlive the suite, however that ends.
-  trap '[ -z "$server" ] || kill -KILL "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
-  if [ -n "${BOOTSTRAP:-}" ]; then run_checks "$@"; else against_own_server "$@"; fi
+  servers=() relay=
+  # No server must outlive the suite, however that ends.
+  trap end_processes EXIT
+  touch "$work/lines"
+  if [ -n "${BOOTSTRAP:-}" ]; then against_running "$@"; else against_semel "$@"; fi
   echo "$(count ok) passed, $(count FAILED) failed, $(count skipped) skipped"
   [ "$(count ok)" -gt 0 ] && [ "$(count FAILED)" = 0 ]
 }

@@ -21,9 +21,14 @@ final class Broker implements AutoCloseable {
     static final String COMMITTED = "read_committed";
     static final String UNCOMMITTED = "read_uncommitted";
 
-    private final String bootstrap = System.getenv("BOOTSTRAP");
     private final String run = UUID.randomUUID().toString().substring(0, 8);
-    private final Admin admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
+    private final String bootstrap;
+    private final Admin admin;
+
+    Broker(String bootstrap) {
+        this.bootstrap = bootstrap;
+        admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
+    }
 
     String name(String what) {
         return "java-" + run + "-" + what;
