@@ -2,7 +2,9 @@
 """A relay that loses answers: relay.py LISTEN_PORT TARGET_PORT
 
 Passes Kafka frames on, and in place of every fifth answer to a request that writes, closes the connection: the broker has
-executed the request, and the client cannot know. Prints "listening", and at its end (SIGTERM) how many answers it lost.
+executed the request, and the client cannot know. The first such answer of a connection is spared, since franz-go takes a
+connection that closes on its first request for a refused login. Prints "listening", and at its end (SIGTERM) how many
+answers it lost.
 """
 
 import asyncio
@@ -44,11 +46,14 @@ async def pass_requests(client, broker, writing):
 
 
 async def pass_answers(broker, client, writing):
+    is_first = True
     async for size, frame in frames(broker):
         (correlation,) = struct.unpack_from(">i", frame)
-        if correlation in writing and is_lost():
-            return
-        writing.discard(correlation)
+        if correlation in writing:
+            if not is_first and is_lost():
+                return
+            is_first = False
+            writing.remove(correlation)
         client.write(size + frame)
         await client.drain()
 

@@ -11,6 +11,7 @@ import (
 )
 
 var (
+	bootstrap  = os.Getenv("BOOTSTRAP")
 	run        = fmt.Sprintf("%x", time.Now().UnixNano())
 	committed  = kgo.ReadCommitted()
 	everything = kgo.ReadUncommitted()
@@ -21,9 +22,11 @@ func name(what string) string { return "go-" + run + "-" + what }
 
 func client(options ...kgo.Opt) *kgo.Client {
 	options = append([]kgo.Opt{
-		kgo.SeedBrokers(os.Getenv("BOOTSTRAP")),
+		kgo.SeedBrokers(bootstrap),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.FetchMaxWait(50 * time.Millisecond),
+		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 	}, options...)
 	made, err := kgo.NewClient(options...)
 	must(err, "new client")

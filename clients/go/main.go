@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,16 +24,63 @@ const (
 func main() {
 	check("idempotent_produce_to_one_partition", func(ctx context.Context) { idempotentProduce(ctx, 1) })
 	check("idempotent_produce_to_three_partitions", func(ctx context.Context) { idempotentProduce(ctx, 3) })
+	check("every_compression", everyCompression)
 	check("transactions_over_three_topics", transactionsOverThreeTopics)
-	check("fenced_on_send", fencedOnSend)
+	check("fenced_on_send", func(ctx context.Context) { fencedOnSend(ctx, "send", 0) })
+	check("fenced_on_send_to_an_untouched_partition", func(ctx context.Context) { fencedOnSend(ctx, "untouched", 1) })
 	check("fenced_on_commit", fencedOnCommit)
 	check("fenced_on_send_offsets", fencedOnSendOffsets)
 	check("transaction_times_out", transactionTimesOut)
 	check("offsets_in_a_transaction", offsetsInATransaction)
 	stricter("takeover_in_one_request", "it answers CONCURRENT_TRANSACTIONS until the markers are written",
 		takeoverInOneRequest)
+	behindTheRelay(os.Getenv("RELAYED"))
 	if failed {
 		os.Exit(1)
+	}
+}
+
+// behindTheRelay runs checks against the same broker or another one, of whose answers the relay loses some.
+func behindTheRelay(relayed string) {
+	if relayed == "" {
+		fmt.Println("skipped lost_answers: there is no relay")
+		return
+	}
+	bootstrap = relayed
+	check("idempotent_produce_with_lost_answers", idempotentProduceWithLostAnswers)
+	check("transactions_with_lost_answers", transactionsOverThreeTopics)
+}
+
+// Small batches, so that many answers can get lost, each a duplicate for the broker to recognise.
+func idempotentProduceWithLostAnswers(ctx context.Context) {
+	topic := createTopic(ctx, "lost-answers", 1)
+	producer := client(kgo.ProducerBatchMaxBytes(2000))
+	defer producer.Close()
+	expected := make([]string, records)
+	for i := range expected {
+		expected[i] = strconv.Itoa(i)
+		producer.Produce(ctx, record(topic, 0, expected[i]), nil)
+	}
+	must(producer.Flush(ctx), "flush")
+	equal(expected, read(ctx, topic, 0, everything), topic)
+}
+
+func everyCompression(ctx context.Context) {
+	codecs := map[string]kgo.CompressionCodec{
+		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
+		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
+	}
+	for kind, codec := range codecs {
+		topic := createTopic(ctx, "compression-"+kind, 1)
+		producer := client(kgo.ProducerBatchCompression(codec))
+		expected := make([]string, 1000)
+		for i := range expected {
+			expected[i] = fmt.Sprintf("%s %d", kind, i)
+			producer.Produce(ctx, record(topic, 0, expected[i]), nil)
+		}
+		must(producer.Flush(ctx), "flush")
+		producer.Close()
+		equal(expected, read(ctx, topic, 0, everything), kind)
 	}
 }
 
@@ -53,7 +101,10 @@ func idempotentProduce(ctx context.Context, partitions int32) {
 }
 
 func transactionsOverThreeTopics(ctx context.Context) {
-	topics := []string{createTopic(ctx, "a", 3), createTopic(ctx, "b", 3), createTopic(ctx, "c", 3)}
+	topics := []string{}
+	for _, which := range []string{"-a", "-b", "-c"} {
+		topics = append(topics, createTopic(ctx, strings.ReplaceAll(bootstrap, ":", "-")+which, 3))
+	}
 	producer := transactional(name("transactions"))
 	defer producer.Close()
 	all, kept := []string{}, []string{}
@@ -93,7 +144,7 @@ func sendToAll(ctx context.Context, producer *kgo.Client, topics []string, value
 
 // fencingWalk: A begins and writes, B takes the transactional id over, A tries to go on, B commits: only B is seen.
 func fencingWalk(ctx context.Context, what string, zombieStep func(zombie *kgo.Client, topic string)) {
-	topic := createTopic(ctx, what, 1)
+	topic := createTopic(ctx, what, 2)
 	a, b := transactional(topic), transactional(topic)
 	defer a.Close()
 	defer b.Close()
@@ -107,11 +158,13 @@ func fencingWalk(ctx context.Context, what string, zombieStep func(zombie *kgo.C
 	must(b.EndTransaction(ctx, kgo.TryCommit), "B commits")
 	equal([]string{"of B"}, read(ctx, topic, 0, committed), "read_committed")
 	equal([]string{"of A", "of B"}, read(ctx, topic, 0, everything), "read_uncommitted")
+	equal([]string{}, read(ctx, topic, 1, everything), "what the zombie wrote elsewhere")
 }
 
-func fencedOnSend(ctx context.Context) {
-	fencingWalk(ctx, "fenced-send", func(zombie *kgo.Client, topic string) {
-		refused := zombie.ProduceSync(ctx, record(topic, 0, "of the zombie")).FirstErr()
+// Partition 0 is in the zombie's transaction; partition 1 was never written by anyone.
+func fencedOnSend(ctx context.Context, what string, partition int32) {
+	fencingWalk(ctx, "fenced-"+what, func(zombie *kgo.Client, topic string) {
+		refused := zombie.ProduceSync(ctx, record(topic, partition, "of the zombie")).FirstErr()
 		raises(kerr.InvalidProducerEpoch, refused, "send")
 		raises(kerr.OperationNotAttempted, zombie.EndTransaction(ctx, kgo.TryCommit), "commit after the refused send")
 		raises(kerr.ProducerFenced, zombie.EndTransaction(ctx, kgo.TryAbort), "abort after the refused send")

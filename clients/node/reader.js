@@ -11,11 +11,11 @@ const { eventually } = require('./checks')
 const COMMITTED = 1
 const UNCOMMITTED = 0
 
-async function withCluster(topic, isolationLevel, body) {
+async function withCluster(topic, isolationLevel, body, bootstrap = process.env.BOOTSTRAP) {
   const cluster = new Cluster({
     logger: createLogger({ level: LEVELS.NOTHING, logCreator: () => () => {} }),
     socketFactory: defaultSocketFactory(),
-    brokers: [process.env.BOOTSTRAP],
+    brokers: [bootstrap],
     connectionTimeout: 5000,
     isolationLevel,
   })
@@ -34,18 +34,18 @@ async function endOf(cluster, topic, partition) {
 }
 
 /** The last stable offset (COMMITTED) or the high watermark (UNCOMMITTED). */
-function end(topic, partition, isolationLevel) {
-  return withCluster(topic, isolationLevel, cluster => endOf(cluster, topic, partition))
+function end(topic, partition, isolationLevel, bootstrap) {
+  return withCluster(topic, isolationLevel, cluster => endOf(cluster, topic, partition), bootstrap)
 }
 
 /** All values of one partition up to its end as that isolation sees it. */
-async function read(topic, partition, isolationLevel) {
+async function read(topic, partition, isolationLevel, bootstrap) {
   if (isolationLevel === COMMITTED) {
     const hasAllMarkers = async () =>
-      (await end(topic, partition, COMMITTED)) === (await end(topic, partition, UNCOMMITTED))
+      (await end(topic, partition, COMMITTED, bootstrap)) === (await end(topic, partition, UNCOMMITTED, bootstrap))
     await eventually(hasAllMarkers, 'all markers written')
   }
-  return withCluster(topic, isolationLevel, async cluster => {
+  const readAll = async cluster => {
     const until = await endOf(cluster, topic, partition)
     const [nodeId] = Object.keys(cluster.findLeaderForPartitions(topic, [partition]))
     const broker = await cluster.findBroker({ nodeId })
@@ -57,7 +57,8 @@ async function read(topic, partition, isolationLevel) {
       offset = Number(batch.lastOffset()) + 1
     }
     return values
-  })
+  }
+  return withCluster(topic, isolationLevel, readAll, bootstrap)
 }
 
 async function fetch(broker, topic, partition, offset, isolationLevel) {

@@ -2,7 +2,7 @@
 'use strict'
 
 const { randomUUID } = require('node:crypto')
-const { Kafka, logLevel } = require('kafkajs')
+const { CompressionTypes, Kafka, logLevel } = require('kafkajs')
 const { isKafka, check, stricter, equal, raises, awaitCondition, eventually } = require('./checks')
 const { COMMITTED, UNCOMMITTED, end, read } = require('./reader')
 
@@ -10,7 +10,8 @@ const RECORDS = 20_000
 const ABORT_LIMIT_MS = 25_000
 const RUN = randomUUID().slice(0, 8)
 
-const kafka = new Kafka({ brokers: [process.env.BOOTSTRAP], logLevel: logLevel.NOTHING, connectionTimeout: 5000 })
+const client = bootstrap => new Kafka({ brokers: [bootstrap], logLevel: logLevel.NOTHING, connectionTimeout: 5000 })
+const kafka = client(process.env.BOOTSTRAP)
 const admin = kafka.admin()
 
 const name = what => `node-${RUN}-${what}`
@@ -23,8 +24,8 @@ async function createTopic(what, numPartitions) {
   return topic
 }
 
-async function withProducer(settings, body) {
-  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1, ...settings })
+async function withProducer(settings, body, from = kafka) {
+  const producer = from.producer({ idempotent: true, maxInFlightRequests: 1, ...settings })
   await producer.connect()
   try {
     return await body(producer)
@@ -44,6 +45,35 @@ async function idempotentProduce(partitions) {
   for (const p of range(partitions)) {
     const expected = range(RECORDS).filter(i => i % partitions === p).map(String)
     equal(expected, await read(topic, p, UNCOMMITTED), `${topic}-${p}`)
+  }
+}
+
+/** Small batches, so that many answers can get lost, each a duplicate for the broker to recognise. */
+async function idempotentProduceWithLostAnswers(relayed) {
+  const relayedKafka = client(relayed)
+  const topic = name('lost-answers')
+  const relayedAdmin = relayedKafka.admin()
+  await relayedAdmin.connect()
+  await relayedAdmin.createTopics({ topics: [{ topic, numPartitions: 1, replicationFactor: 1 }] })
+  await relayedAdmin.disconnect()
+  const values = range(RECORDS).map(String)
+  const sendAll = async producer => {
+    for (let first = 0; first < RECORDS; first += 500) {
+      await producer.send({ topic, acks: -1, messages: messages(values.slice(first, first + 500), 0) })
+    }
+  }
+  await withProducer({ retry: { initialRetryTime: 50, retries: 20 } }, sendAll, relayedKafka)
+  equal(values, await read(topic, 0, UNCOMMITTED, relayed), topic)
+}
+
+async function everyCompression() {
+  for (const type of ['None', 'GZIP']) {
+    const topic = await createTopic(`compression-${type}`, 1)
+    const values = range(1000).map(i => `${type} ${i}`)
+    await withProducer({}, producer =>
+      producer.send({ topic, acks: -1, compression: CompressionTypes[type], messages: messages(values, 0) })
+    )
+    equal(values, await read(topic, 0, UNCOMMITTED), type)
   }
 }
 
@@ -77,7 +107,7 @@ async function transactionsOverThreeTopics() {
 
 /** A begins and writes, B takes the transactional id over, A tries to go on, B commits: only B is seen. */
 async function fencingWalk(what, zombieStep) {
-  const topic = await createTopic(what, 1)
+  const topic = await createTopic(what, 2)
   const settings = { transactionalId: topic }
   await withProducer(settings, a =>
     withProducer(settings, async b => {
@@ -92,13 +122,15 @@ async function fencingWalk(what, zombieStep) {
   )
   equal(['of B'], await read(topic, 0, COMMITTED), 'read_committed')
   equal(['of A', 'of B'], await read(topic, 0, UNCOMMITTED), 'read_uncommitted')
+  equal([], await read(topic, 1, UNCOMMITTED), 'what the zombie wrote elsewhere')
 }
 
 const raisesFenced = (body, what) => raises('KafkaJSProtocolError', 'INVALID_PRODUCER_EPOCH', body, what)
 
-const fencedOnSend = () =>
-  fencingWalk('fenced-send', (zombie, topic) =>
-    raisesFenced(() => zombie.send({ topic, messages: messages(['of the zombie'], 0) }), 'send')
+/** Partition 0 is in the zombie's transaction; partition 1 was never written by anyone. */
+const fencedOnSend = (what, partition) =>
+  fencingWalk(`fenced-${what}`, (zombie, topic) =>
+    raisesFenced(() => zombie.send({ topic, messages: messages(['of the zombie'], partition) }), 'send')
   )
 
 const fencedOnCommit = () =>
@@ -176,8 +208,10 @@ async function main() {
   await admin.connect()
   await check('idempotent_produce_to_one_partition', () => idempotentProduce(1))
   await check('idempotent_produce_to_three_partitions', () => idempotentProduce(3))
+  await check('every_compression', everyCompression)
   await check('transactions_over_three_topics', transactionsOverThreeTopics)
-  await check('fenced_on_send', fencedOnSend)
+  await check('fenced_on_send', () => fencedOnSend('send', 0))
+  await check('fenced_on_send_to_an_untouched_partition', () => fencedOnSend('untouched', 1))
   await check('fenced_on_commit', fencedOnCommit)
   await check('fenced_on_send_offsets', fencedOnSendOffsets)
   await check('transaction_times_out', transactionTimesOut)
@@ -187,6 +221,9 @@ async function main() {
     'it answers CONCURRENT_TRANSACTIONS until the markers are written',
     takeoverInOneRequest
   )
+  const relayed = process.env.RELAYED
+  if (relayed) await check('idempotent_produce_with_lost_answers', () => idempotentProduceWithLostAnswers(relayed))
+  else console.log('skipped lost_answers: there is no relay')
   await admin.disconnect()
 }
 

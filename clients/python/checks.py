@@ -8,6 +8,8 @@ import uuid
 from contextlib import contextmanager
 
 BOOTSTRAP = os.environ["BOOTSTRAP"]
+# The same broker or another one, behind a relay that loses answers (../common/relay.py); None without a relay.
+RELAYED = os.environ.get("RELAYED")
 # Whether the broker is Apache Kafka, whose own behaviour some expectations go beyond.
 KAFKA = os.environ.get("PEER") == "kafka"
 RUN = uuid.uuid4().hex[:8]
@@ -39,6 +41,13 @@ def stricter(title, reason, body):
         print(f"skipped {title}: stricter than Kafka: {reason}", flush=True)
     else:
         check(title, body)
+
+
+def behind_the_relay(title, body):
+    if RELAYED is None:
+        print(f"skipped {title}: there is no relay", flush=True)
+    else:
+        check(title, lambda: body(RELAYED))
 
 
 def equal(expected, seen, what):

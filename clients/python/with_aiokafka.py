@@ -9,12 +9,24 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import ProducerFenced
 
-from checks import ABORT_LIMIT_S, BOOTSTRAP, KAFKA, RECORDS, Expected, check, equal, name, raises
+from checks import (
+    ABORT_LIMIT_S,
+    BOOTSTRAP,
+    KAFKA,
+    RECORDS,
+    Expected,
+    behind_the_relay,
+    check,
+    equal,
+    name,
+    raises,
+)
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 LIMIT_S = 20
-# A refused send_offsets_to_transaction also leaves a future behind that nobody awaits.
-logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+# The library logs every lost answer, and a refused send_offsets_to_transaction leaves a future that nobody awaits.
+for noisy in ("aiokafka", "asyncio"):
+    logging.getLogger(noisy).setLevel(logging.CRITICAL)
 
 
 def run():
@@ -23,17 +35,21 @@ def run():
         idempotent_produce_to_three_partitions,
         transactions_over_three_topics,
         fenced_on_send,
+        fenced_on_send_to_an_untouched_partition,
         fenced_on_commit,
         fenced_on_send_offsets,
         transaction_times_out,
         offsets_in_a_transaction,
     ):
         check(f"aiokafka_{body.__name__}", lambda: asyncio.run(asyncio.wait_for(body(), 60)))
+    for body in (idempotent_produce_with_lost_answers, transactions_with_lost_answers):
+        title = f"aiokafka_{body.__name__}"
+        behind_the_relay(title, lambda relayed: asyncio.run(asyncio.wait_for(body(relayed), 60)))
 
 
-async def create_topic(what, partitions):
+async def create_topic(what, partitions, bootstrap=BOOTSTRAP):
     topic = name("aiokafka-" + what)
-    admin = AIOKafkaAdminClient(bootstrap_servers=BOOTSTRAP)
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     try:
         await admin.create_topics([NewTopic(topic, partitions, 1)])
@@ -43,8 +59,8 @@ async def create_topic(what, partitions):
 
 
 @asynccontextmanager
-async def producer(**settings):
-    client = AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, enable_idempotence=True, **settings)
+async def producer(bootstrap=BOOTSTRAP, **settings):
+    client = AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True, **settings)
     await client.start()
     try:
         yield client
@@ -53,9 +69,9 @@ async def producer(**settings):
 
 
 @asynccontextmanager
-async def consumer(isolation, group=None):
+async def consumer(isolation, group=None, bootstrap=BOOTSTRAP):
     client = AIOKafkaConsumer(
-        bootstrap_servers=BOOTSTRAP,
+        bootstrap_servers=bootstrap,
         group_id=group,
         isolation_level=isolation,
         enable_auto_commit=False,
@@ -68,12 +84,12 @@ async def consumer(isolation, group=None):
         await client.stop()
 
 
-async def read(topic, partition, isolation):
+async def read(topic, partition, isolation, bootstrap=BOOTSTRAP):
     """All values of one partition up to its end as that isolation sees it, by an assigned consumer."""
     if isolation == COMMITTED:
-        await eventually(lambda: has_all_markers(topic, partition), "all markers written")
+        await eventually(lambda: has_all_markers(topic, partition, bootstrap), "all markers written")
     source, values = TopicPartition(topic, partition), []
-    async with consumer(isolation) as reader:
+    async with consumer(isolation, bootstrap=bootstrap) as reader:
         reader.assign([source])
         await reader.seek_to_beginning(source)
         end = (await reader.end_offsets([source]))[source]
@@ -85,15 +101,16 @@ async def read(topic, partition, isolation):
     return values
 
 
-async def end(topic, partition, isolation):
+async def end(topic, partition, isolation, bootstrap=BOOTSTRAP):
     """The last stable offset (read_committed) or the high watermark (read_uncommitted)."""
     source = TopicPartition(topic, partition)
-    async with consumer(isolation) as reader:
+    async with consumer(isolation, bootstrap=bootstrap) as reader:
         return (await reader.end_offsets([source]))[source]
 
 
-async def has_all_markers(topic, partition):
-    return await end(topic, partition, COMMITTED) == await end(topic, partition, UNCOMMITTED)
+async def has_all_markers(topic, partition, bootstrap):
+    stable = await end(topic, partition, COMMITTED, bootstrap)
+    return stable == await end(topic, partition, UNCOMMITTED, bootstrap)
 
 
 async def await_condition(condition, limit_s, what):
@@ -130,9 +147,17 @@ async def idempotent_produce_to_three_partitions():
     await idempotent_produce(3)
 
 
-async def transactions_over_three_topics():
-    topics = [await create_topic("transactions-" + which, 3) for which in "abc"]
-    async with producer(transactional_id=name("aiokafka-transactions")) as sender:
+async def idempotent_produce_with_lost_answers(relayed):
+    """Small batches, so that many answers can get lost, each a duplicate for the broker to recognise."""
+    topic = await create_topic("lost-answers", 1, relayed)
+    async with producer(relayed, max_batch_size=2000) as sender:
+        await asyncio.gather(*[await sender.send(topic, b"%d" % i, partition=0) for i in range(RECORDS)])
+    equal([str(i) for i in range(RECORDS)], await read(topic, 0, UNCOMMITTED, relayed), topic)
+
+
+async def transactions_over_three_topics(bootstrap=BOOTSTRAP):
+    topics = [await create_topic(f"{bootstrap.split(':')[1]}-{which}", 3, bootstrap) for which in "abc"]
+    async with producer(bootstrap, transactional_id=name("aiokafka-transactions")) as sender:
         for _, abort, values in Expected.TRANSACTIONS:
             await sender.begin_transaction()
             sent = [
@@ -145,13 +170,17 @@ async def transactions_over_three_topics():
             await (sender.abort_transaction() if abort else sender.commit_transaction())
     for topic in topics:
         for p in range(3):
-            equal(Expected.COMMITTED, await read(topic, p, COMMITTED), f"{topic}-{p} {COMMITTED}")
-            equal(Expected.ALL, await read(topic, p, UNCOMMITTED), f"{topic}-{p} {UNCOMMITTED}")
+            equal(Expected.COMMITTED, await read(topic, p, COMMITTED, bootstrap), f"{topic}-{p} {COMMITTED}")
+            equal(Expected.ALL, await read(topic, p, UNCOMMITTED, bootstrap), f"{topic}-{p} {UNCOMMITTED}")
+
+
+async def transactions_with_lost_answers(relayed):
+    await transactions_over_three_topics(relayed)
 
 
 async def fencing_walk(what, zombie_step):
     """A begins and writes, B takes the transactional id over, A tries to go on, B commits: only B is seen."""
-    topic = await create_topic(what, 1)
+    topic = await create_topic(what, 2)
     async with producer(transactional_id=topic) as a:
         await a.begin_transaction()
         await a.send_and_wait(topic, b"of A", partition=0)
@@ -163,6 +192,7 @@ async def fencing_walk(what, zombie_step):
             await b.commit_transaction()
     equal(["of B"], await read(topic, 0, COMMITTED), COMMITTED)
     equal(["of A", "of B"], await read(topic, 0, UNCOMMITTED), UNCOMMITTED)
+    equal([], await read(topic, 1, UNCOMMITTED), "what the zombie wrote elsewhere")
 
 
 async def fenced_on_send():
@@ -171,6 +201,14 @@ async def fenced_on_send():
             await zombie.send_and_wait(topic, b"of the zombie", partition=0)
 
     await fencing_walk("fenced-send", step)
+
+
+async def fenced_on_send_to_an_untouched_partition():
+    async def step(zombie, topic):
+        with raises(ProducerFenced, "send"):
+            await zombie.send_and_wait(topic, b"of the zombie", partition=1)
+
+    await fencing_walk("fenced-untouched", step)
 
 
 async def fenced_on_commit():

@@ -7,10 +7,24 @@ import time
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from checks import ABORT_LIMIT_S, BOOTSTRAP, RECORDS, Expected, await_condition, check, equal, eventually, name, stricter
+from checks import (
+    ABORT_LIMIT_S,
+    BOOTSTRAP,
+    RECORDS,
+    Expected,
+    await_condition,
+    behind_the_relay,
+    check,
+    equal,
+    eventually,
+    name,
+    stricter,
+)
 
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 LIMIT_S = 20
+# The library waits up to a second after a lost connection, a lot where every fifth answer is lost.
+IMPATIENT = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 20, "retry.backoff.ms": 20, "retry.backoff.max.ms": 50}
 # The library reports each expected fence on its log too.
 SILENT = logging.getLogger("librdkafka")
 SILENT.addHandler(logging.NullHandler())
@@ -20,8 +34,10 @@ SILENT.propagate = False
 def run():
     check("confluent_idempotent_produce_to_one_partition", lambda: idempotent_produce(1))
     check("confluent_idempotent_produce_to_three_partitions", lambda: idempotent_produce(3))
+    check("confluent_every_compression", every_compression)
     check("confluent_transactions_over_three_topics", transactions_over_three_topics)
-    check("confluent_fenced_on_send", fenced_on_send)
+    check("confluent_fenced_on_send", lambda: fenced_on_send("send", 0))
+    check("confluent_fenced_on_send_to_an_untouched_partition", lambda: fenced_on_send("untouched", 1))
     check("confluent_fenced_on_commit", fenced_on_commit)
     check("confluent_fenced_on_send_offsets", fenced_on_send_offsets)
     check("confluent_transaction_times_out", transaction_times_out)
@@ -31,27 +47,29 @@ def run():
         "it answers CONCURRENT_TRANSACTIONS until the markers are written",
         takeover_in_one_request,
     )
+    behind_the_relay("confluent_idempotent_produce_with_lost_answers", idempotent_produce_with_lost_answers)
+    behind_the_relay("confluent_transactions_with_lost_answers", transactions_over_three_topics)
 
 
-def create_topic(what, partitions):
+def create_topic(what, partitions, bootstrap=BOOTSTRAP):
     topic = name("confluent-" + what)
-    admin = AdminClient({"bootstrap.servers": BOOTSTRAP}, logger=SILENT)
+    admin = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
     return topic
 
 
-def producer(**settings):
-    return Producer({"bootstrap.servers": BOOTSTRAP, "enable.idempotence": True} | settings, logger=SILENT)
+def producer(settings={}, bootstrap=BOOTSTRAP):
+    return Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True} | settings, logger=SILENT)
 
 
-def transactional_producer(transactional_id, **settings):
-    return producer(**{"transactional.id": transactional_id}, **settings)
+def transactional_producer(transactional_id, settings={}, bootstrap=BOOTSTRAP):
+    return producer({"transactional.id": transactional_id} | settings, bootstrap)
 
 
-def consumer(isolation, group="unused"):
+def consumer(isolation, group="unused", bootstrap=BOOTSTRAP):
     return Consumer(
         {
-            "bootstrap.servers": BOOTSTRAP,
+            "bootstrap.servers": bootstrap,
             "group.id": group,  # demanded by the library; nobody joins
             "isolation.level": isolation,
             "enable.auto.commit": False,
@@ -62,11 +80,11 @@ def consumer(isolation, group="unused"):
     )
 
 
-def read(topic, partition, isolation):
+def read(topic, partition, isolation, bootstrap=BOOTSTRAP):
     """All values of one partition up to its end as that isolation sees it, by an assigned consumer."""
     if isolation == COMMITTED:
-        await_markers(topic, partition)
-    reader, values, deadline = consumer(isolation), [], time.monotonic() + LIMIT_S
+        await_markers(topic, partition, bootstrap)
+    reader, values, deadline = consumer(isolation, bootstrap=bootstrap), [], time.monotonic() + LIMIT_S
     reader.assign([TopicPartition(topic, partition, 0)])
     try:
         while time.monotonic() < deadline:
@@ -82,18 +100,19 @@ def read(topic, partition, isolation):
         reader.close()
 
 
-def end(topic, partition, isolation):
+def end(topic, partition, isolation, bootstrap=BOOTSTRAP):
     """The last stable offset (read_committed) or the high watermark (read_uncommitted)."""
-    reader = consumer(isolation)
+    reader = consumer(isolation, bootstrap=bootstrap)
     try:
         return reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=LIMIT_S, cached=False)[1]
     finally:
         reader.close()
 
 
-def await_markers(topic, partition):
+def await_markers(topic, partition, bootstrap):
     """On Kafka the markers of a commit may come after its answer; here they are there at once."""
-    eventually(lambda: end(topic, partition, COMMITTED) == end(topic, partition, UNCOMMITTED), "all markers written")
+    ends = lambda: {end(topic, partition, isolation, bootstrap) for isolation in (COMMITTED, UNCOMMITTED)}
+    eventually(lambda: len(ends()) == 1, "all markers written")
 
 
 def send(to, topic, value, partition=0):
@@ -117,9 +136,31 @@ def idempotent_produce(partitions):
         equal(expected, read(topic, p, UNCOMMITTED), f"{topic}-{p}")
 
 
-def transactions_over_three_topics():
-    topics = [create_topic("transactions-" + which, 3) for which in "abc"]
-    sender = transactional_producer(name("confluent-transactions"))
+def idempotent_produce_with_lost_answers(bootstrap):
+    """Small batches, so that many answers can get lost, each a duplicate for the broker to recognise."""
+    topic, reports = create_topic("lost-answers", 1, bootstrap), []
+    sender = producer({"batch.num.messages": 200} | IMPATIENT, bootstrap)
+    for i in range(RECORDS):
+        sender.produce(topic, str(i), partition=0, on_delivery=lambda error, _: reports.append(error))
+        sender.poll(0)
+    sender.flush(60)
+    equal([None] * RECORDS, reports, "delivery reports")
+    equal([str(i) for i in range(RECORDS)], read(topic, 0, UNCOMMITTED, bootstrap), topic)
+
+
+def every_compression():
+    for kind in ("none", "gzip", "snappy", "lz4", "zstd"):
+        topic, values = create_topic(f"compression-{kind}", 1), [f"{kind} {i}" for i in range(1000)]
+        sender = producer({"compression.type": kind})
+        for value in values:
+            sender.produce(topic, value, partition=0)
+        sender.flush(LIMIT_S)
+        equal(values, read(topic, 0, UNCOMMITTED), kind)
+
+
+def transactions_over_three_topics(bootstrap=BOOTSTRAP):
+    topics = [create_topic(f"{bootstrap.split(':')[1]}-{which}", 3, bootstrap) for which in "abc"]
+    sender = transactional_producer(name("confluent-transactions"), IMPATIENT, bootstrap)
     sender.init_transactions(LIMIT_S)
     for _, abort, values in Expected.TRANSACTIONS:
         sender.begin_transaction()
@@ -135,13 +176,13 @@ def transactions_over_three_topics():
             sender.commit_transaction(LIMIT_S)
     for topic in topics:
         for p in range(3):
-            equal(Expected.COMMITTED, read(topic, p, COMMITTED), f"{topic}-{p} {COMMITTED}")
-            equal(Expected.ALL, read(topic, p, UNCOMMITTED), f"{topic}-{p} {UNCOMMITTED}")
+            equal(Expected.COMMITTED, read(topic, p, COMMITTED, bootstrap), f"{topic}-{p} {COMMITTED}")
+            equal(Expected.ALL, read(topic, p, UNCOMMITTED, bootstrap), f"{topic}-{p} {UNCOMMITTED}")
 
 
 def fencing_walk(what, zombie_step):
     """A begins and writes, B takes the transactional id over, A tries to go on, B commits: only B is seen."""
-    topic = create_topic(what, 1)
+    topic = create_topic(what, 2)
     a, b = transactional_producer(name(what)), transactional_producer(name(what))
     a.init_transactions(LIMIT_S)
     a.begin_transaction()
@@ -154,6 +195,7 @@ def fencing_walk(what, zombie_step):
     b.commit_transaction(LIMIT_S)
     equal(["of B"], read(topic, 0, COMMITTED), COMMITTED)
     equal(["of A", "of B"], read(topic, 0, UNCOMMITTED), UNCOMMITTED)
+    equal([], read(topic, 1, UNCOMMITTED), "what the zombie wrote elsewhere")
 
 
 def assert_fenced(error, what):
@@ -169,14 +211,16 @@ def error_of(body):
     raise AssertionError("nothing was raised")
 
 
-def fenced_on_send():
+def fenced_on_send(what, partition):
+    """Partition 0 is in the zombie's transaction; partition 1 was never written by anyone."""
+
     def step(zombie, topic):
         # No delivery callback: the library raises a fatal error from flush, and would call it with that pending.
-        zombie.produce(topic, "of the zombie", partition=0)
+        zombie.produce(topic, "of the zombie", partition=partition)
         assert_fenced(error_of(lambda: zombie.flush(LIMIT_S)), "flush of the refused send")
         assert_fenced(error_of(lambda: zombie.commit_transaction(LIMIT_S)), "commit after the refused send")
 
-    fencing_walk("confluent-fenced-send", step)
+    fencing_walk(f"confluent-fenced-{what}", step)
 
 
 def fenced_on_commit():
@@ -200,7 +244,7 @@ def fenced_on_send_offsets():
 
 def transaction_times_out():
     topic = create_topic("timeout", 1)
-    sender = transactional_producer(name("confluent-timeout"), **{"transaction.timeout.ms": 1000})
+    sender = transactional_producer(name("confluent-timeout"), {"transaction.timeout.ms": 1000})
     sender.init_transactions(LIMIT_S)
     sender.begin_transaction()
     equal(None, send(sender, topic, "too late"), "the record")
@@ -248,7 +292,7 @@ def takeover(attempt):
     for p in range(3):
         equal(None, send(a, topic, "of A", p), "A's record")
     b = transactional_producer(
-        transactional_id, **{"statistics.interval.ms": 100, "stats_cb": lambda text: statistics.append(json.loads(text))}
+        transactional_id, {"statistics.interval.ms": 100, "stats_cb": lambda text: statistics.append(json.loads(text))}
     )
     start = time.monotonic()
     b.init_transactions(LIMIT_S)

@@ -74,9 +74,17 @@ impl ProducerContext for Reports {
     }
 }
 
+static BOOTSTRAP: LazyLock<Mutex<String>> =
+    LazyLock::new(|| Mutex::new(env::var("BOOTSTRAP").expect("BOOTSTRAP is set")));
+
+/// From now on everything here goes to this broker.
+pub fn use_broker(bootstrap: String) {
+    *BOOTSTRAP.lock().unwrap() = bootstrap;
+}
+
 fn config() -> ClientConfig {
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", env::var("BOOTSTRAP").expect("BOOTSTRAP is set"));
+    config.set("bootstrap.servers", BOOTSTRAP.lock().unwrap().as_str());
     config
 }
 
