@@ -12,7 +12,7 @@ use semel_wire::{
     api::{
         add_offsets_to_txn::AddOffsetsToTxnRequest,
         add_partitions_to_txn::{AddPartitionsToTxnRequest, AddPartitionsToTxnTopic},
-        create_topics::{CreateTopicsRequest, CreatableTopic},
+        create_topics::{CreatableTopic, CreateTopicsRequest},
         delete_topics::DeleteTopicsRequest,
         end_txn::EndTxnRequest,
         fetch::{FetchPartition, FetchPartitionResponse, FetchRequest, FetchTopic},
@@ -491,7 +491,8 @@ fn deliver(answer: &FetchPartitionResponse, batches: &[Batch]) -> Result<Vec<Byt
     let mut aborted: Vec<RawProducerId> = Vec::new();
     let mut values = Vec::new();
     for batch in batches {
-        let due = upcoming.iter().take_while(|entry| entry.first_offset.get() <= batch.last_offset().get()).count();
+        let due =
+            upcoming.iter().take_while(|entry| entry.first_offset.get() <= batch.last_offset().get()).count();
         aborted.extend(upcoming.drain(..due).map(|entry| entry.producer_id));
         let producer = batch.raw_producer_id();
         if batch.attributes().is_control() {
