@@ -70,10 +70,6 @@ impl BatchHeader {
 pub(crate) struct Pieces(pub Vec<Bytes>);
 
 impl Pieces {
-    pub(crate) fn len(&self) -> usize {
-        self.0.iter().map(Bytes::len).sum()
-    }
-
     /// Copies `into.len()` bytes from `at`; false if they are not all there.
     fn copy(&self, at: usize, into: &mut [u8]) -> bool {
         let mut skip = at;

@@ -9,8 +9,6 @@
 //! Write side: [`Log`], `open_group`, `writer`, `files`, `snapshot`, `recover`, `salvage`, `room`, [`disk`].
 //! Read side: [`Published`], [`View`], `index`, `side_file`, [`BlockCache`], `read`, `waiters`.
 
-#![allow(dead_code, reason = "the index's upkeep and ListOffsets, which use the rest, come next")]
-
 mod batches;
 mod cache;
 pub mod disk;
@@ -23,6 +21,7 @@ mod options;
 mod proposal;
 mod published;
 mod read;
+mod restore;
 mod side_file;
 mod upkeep;
 mod view;
@@ -37,7 +36,8 @@ pub use options::{Durability, Engine, Options};
 pub use proposal::{Outcome, Payload, Proposal, Room, RoomClass, SnapshotSource, StateMachine};
 pub use published::{Published, ViewGuard};
 pub use read::{Isolation, ReadData, ReadError, ReadMode, ReadPlan, ReadRefusal, ReadRequest, read_all};
+pub use restore::{RestoreError, open_sides};
 pub use side_file::SideFile;
-pub use upkeep::{RestoreError, SideStore};
+pub use upkeep::SideStore;
 pub use view::{Catalog, PartitionView, TopicView, View};
 pub use waiters::{Changed, Reached, Ticket};

@@ -108,7 +108,7 @@ impl View {
     fn locate_timestamp(&self, view: &PartitionView, timestamp: i64, search: &mut OffsetSearch) {
         let start = view.log_start;
         let in_runs = view.runs.iter().filter(|run| run.end_offset > start && run.max_timestamp >= timestamp);
-        search.runs = in_runs.filter_map(|run| self.with_side(run)).collect();
+        search.runs = in_runs.map(|run| self.with_side(run)).collect();
         let first = view.extents.first_ending_after(start);
         let in_memory = &view.extents.as_slice()[first..];
         search.extent = in_memory.iter().find(|extent| extent.max_timestamp >= timestamp).copied();
@@ -125,14 +125,10 @@ impl View {
         let run_wins = in_runs
             .is_some_and(|run| in_memory.is_none_or(|extent| run.max_timestamp >= extent.max_timestamp));
         if run_wins {
-            search.runs = in_runs.and_then(|run| self.with_side(run)).into_iter().collect();
+            search.runs = in_runs.map(|run| self.with_side(run)).into_iter().collect();
         } else {
             search.extent = in_memory.copied();
         }
-    }
-
-    fn with_side(&self, run: &Run) -> Option<(Arc<SideFile>, Run)> {
-        Some((Arc::clone(self.sides.get(run.side)?), *run))
     }
 
     /// Where a leader epoch ended in a partition (upstream `LeaderEpochFileCache.endOffsetFor`); `None` if the epoch
@@ -187,8 +183,9 @@ impl OffsetSearch {
 
     fn first_at_least(&self, timestamp: i64, blocks: &Blocks<'_>) -> Result<Option<ListedOffset>, ReadError> {
         for (side, run) in &self.runs {
-            for index in side.first_ending_after(run, self.log_start, blocks)?..run.extents_end() {
-                let extent = side.extent(index, blocks)?;
+            let side = side.read(blocks);
+            for index in side.first_ending_after(run, self.log_start)?..run.extents_end() {
+                let extent = side.extent(index)?;
                 if extent.max_timestamp >= timestamp
                     && let Some(found) = self.in_extent(&extent, timestamp, blocks)?
                 {
@@ -206,9 +203,10 @@ impl OffsetSearch {
 
     fn extent_with_largest(&self, blocks: &Blocks<'_>) -> Result<Option<Placed>, ReadError> {
         let Some((side, run)) = self.runs.first() else { return Ok(self.extent) };
+        let side = side.read(blocks);
         let mut largest: Option<Placed> = None;
-        for index in side.first_ending_after(run, self.log_start, blocks)?..run.extents_end() {
-            let extent = side.extent(index, blocks)?;
+        for index in side.first_ending_after(run, self.log_start)?..run.extents_end() {
+            let extent = side.extent(index)?;
             if largest.is_none_or(|largest| extent.max_timestamp > largest.max_timestamp) {
                 largest = Some(extent);
             }

@@ -13,7 +13,6 @@ use semel_types::{LeaderEpoch, LogSequence, PartitionHandle, PartitionIndex, Top
 
 use crate::{
     extents::{Extent, FileNumber, LogPosition},
-    index::IndexEntries,
     side_file::Reap,
     view::{PartitionView, TopicView, View},
     waiters::{Changed, Reached, Ticket, Waiters},
@@ -105,18 +104,6 @@ impl Published {
         changed.sort_unstable();
         changed.dedup();
         self.waiters.wake(sequence, &changed);
-    }
-
-    /// Rebuilds the view from a snapshot: what the restored state shows, and the index that was written with it.
-    /// Entries of files that side files cover are left out here and in all later calls of
-    /// [`Published::publish`]; [`Published::finish_restore`] brings them in.
-    pub fn restore(&self, sequence: LogSequence, visible: Vec<Visible>, entries: &IndexEntries) {
-        self.publish(sequence, &entries.extents, visible);
-        let mut view = self.view.write();
-        for (partition, aborted) in &entries.aborted {
-            let visible = Visible::Aborted { partition: *partition, aborted: aborted.clone() };
-            view.apply(visible, &mut Change::default());
-        }
     }
 
     /// Those of `sealed` in which no live extent lies and which no planned read may still touch.
@@ -228,8 +215,9 @@ impl View {
                 self.files.end_pair(file, bytes);
             }
             if !view.runs.is_empty() {
-                let (runs, reaped_to) = (mem::take(&mut view.runs), view.reaped_to);
-                self.sides.reap.push(Reap { partition: *handle, runs, reaped_to });
+                let runs = mem::take(&mut view.runs);
+                let runs = runs.iter().map(|run| (Arc::clone(self.sides.get(run.side)), *run)).collect();
+                self.sides.reap.push(Reap { runs, reaped_to: view.reaped_to });
             }
             change.changed.push(*handle);
             change.deleted.push(view);

@@ -208,6 +208,10 @@ impl View {
         requests.iter().map(plan).collect()
     }
 
+    pub(crate) fn with_side(&self, run: &Run) -> (Arc<SideFile>, Run) {
+        (Arc::clone(self.sides.get(run.side)), *run)
+    }
+
     fn locate(&self, view: &PartitionView, plan: &mut ReadPlan) {
         let committed = plan.request.isolation == Isolation::ReadCommitted;
         let offset = plan.request.offset;
@@ -215,8 +219,7 @@ impl View {
         let end = if let Some(run) = view.runs.get(index) {
             let later = view.runs[index + 1..].iter().filter(|run| committed && run.aborted > 0);
             let runs = std::iter::once(run).chain(later);
-            let with_side = |run: &Run| Some((Arc::clone(self.sides.get(run.side)?), *run));
-            plan.lies = Lies::InSideFiles(runs.filter_map(with_side).collect());
+            plan.lies = Lies::InSideFiles(runs.map(|run| self.with_side(run)).collect());
             run.end_offset
         } else {
             let extents = wanted(view, plan);
@@ -357,8 +360,9 @@ impl ReadPlan {
             Lies::InMemory(extents) => Ok(extents.clone()),
             Lies::InSideFiles(runs) => {
                 let Some((side, run)) = runs.first() else { return Ok(Vec::new()) };
-                let first = side.first_ending_after(run, self.request.offset, blocks)?;
-                take_wanted((first..run.extents_end()).map(|index| side.extent(index, blocks)), self)
+                let side = side.read(blocks);
+                let first = side.first_ending_after(run, self.request.offset)?;
+                take_wanted((first..run.extents_end()).map(|index| side.extent(index)), self)
             }
         }
     }
@@ -371,7 +375,7 @@ impl ReadPlan {
         }
         if let Lies::InSideFiles(runs) = &self.lies {
             for (side, run) in runs {
-                if side.collect_aborted(run, from, end, blocks, &mut aborted)? {
+                if side.read(blocks).collect_aborted(run, from, end, &mut aborted)? {
                     return Ok(aborted);
                 }
             }

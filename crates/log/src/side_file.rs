@@ -7,7 +7,8 @@
 //! does not do: decide when to seal or merge (`upkeep`).
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    cell::RefCell,
+    collections::{BTreeSet, HashMap},
     io::{self, Write},
     sync::Arc,
 };
@@ -51,8 +52,7 @@ pub(crate) struct Pair {
 /// What a side file holds of one partition, in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Run {
-    /// First log file of the side file.
-    pub side: FileNumber,
+    pub side: SideNumber,
     pub base_offset: Offset,
     pub end_offset: Offset,
     pub max_timestamp: i64,
@@ -70,7 +70,7 @@ impl Run {
     }
 
     /// The run that begins with a pair, the `number`th of its side file.
-    pub(crate) const fn starting(side: FileNumber, number: u32, pair: &Pair) -> Self {
+    pub(crate) const fn starting(side: SideNumber, number: u32, pair: &Pair) -> Self {
         Self {
             side,
             base_offset: pair.base_offset,
@@ -85,6 +85,12 @@ impl Run {
         }
     }
 
+    /// The same run where its pairs are counted from another one on.
+    pub(crate) const fn numbered_from(mut self, first: u32) -> Self {
+        self.first_pair += first;
+        self
+    }
+
     /// Adds the partition's next pair of the same side file.
     pub(crate) fn extend(&mut self, pair: &Pair) {
         assert!(self.end_offset == pair.base_offset, "LOG-20: pairs of a partition are contiguous");
@@ -96,20 +102,26 @@ impl Run {
     }
 }
 
-/// Dead runs of a partition that is gone: the use of files by them must be taken back.
+/// Names an open side file while this process runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub(crate) struct SideNumber(u32);
+
+/// Runs of a deleted partition: the use of files by them must be taken back.
 #[derive(Clone, Debug)]
 pub(crate) struct Reap {
-    pub partition: PartitionHandle,
-    pub runs: Vec<Run>,
+    pub runs: Vec<(Arc<SideFile>, Run)>,
     pub reaped_to: Offset,
 }
 
 /// The side files of a view.
 #[derive(Debug, Default)]
 pub(crate) struct Sides {
-    by_first: BTreeMap<FileNumber, Arc<SideFile>>,
-    /// While a log is being restored: files up to here will come from side files.
-    restoring: FileNumber,
+    next: SideNumber,
+    by_number: HashMap<SideNumber, Arc<SideFile>>,
+    /// Those in use from here on, oldest first: they tile the log files.
+    pub tiles: Vec<SideNumber>,
+    /// While a log is being restored: side files whose entries are still to be brought in.
+    pub restoring: Vec<SideFile>,
     /// Deleted partitions' runs.
     pub reap: Vec<Reap>,
     /// Partitions whose log start moved into or past their runs.
@@ -117,30 +129,32 @@ pub(crate) struct Sides {
 }
 
 impl Sides {
-    pub(crate) fn get(&self, side: FileNumber) -> Option<&Arc<SideFile>> {
-        self.by_first.get(&side)
-    }
-
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<SideFile>> {
-        self.by_first.values()
+    /// An open side file.
+    ///
+    /// # Panics
+    /// If it is not: a run outlived its side file.
+    pub(crate) fn get(&self, side: SideNumber) -> &Arc<SideFile> {
+        self.by_number.get(&side).expect("LOG-25: a run points at an open side file")
     }
 
     /// The last log file whose entries stand in a side file; 0 if none.
     pub(crate) fn covered_through(&self) -> FileNumber {
-        let last = self.by_first.values().next_back().map(|side| side.files.last);
-        last.unwrap_or_default().max(self.restoring)
+        let restoring = self.restoring.last().map(SideFile::files);
+        let last = self.tiles.last().map(|side| self.get(*side).files());
+        last.max(restoring).map_or(FileNumber::default(), |files| files.last)
     }
 
-    pub(crate) fn set_restoring(&mut self, through: FileNumber) {
-        self.restoring = through;
+    /// Opens a side file to runs; it is no tile yet.
+    pub(crate) fn open(&mut self, side: SideFile) -> SideNumber {
+        self.next = SideNumber(self.next.0 + 1);
+        self.by_number.insert(self.next, Arc::new(side));
+        self.next
     }
 
-    pub(crate) fn insert(&mut self, side: Arc<SideFile>) {
-        self.by_first.insert(side.files.first, side);
-    }
-
-    pub(crate) fn remove(&mut self, first: FileNumber) {
-        self.by_first.remove(&first);
+    /// Closes a side file that no run points at any more.
+    pub(crate) fn close(&mut self, side: SideNumber) {
+        self.by_number.remove(&side);
+        self.tiles.retain(|tile| *tile != side);
     }
 }
 
@@ -148,6 +162,7 @@ impl Sides {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SideFile {
     files: FileRange,
+    level: u16,
     pairs: u32,
     extents: u32,
     aborted: u32,
@@ -172,8 +187,14 @@ impl SideFile {
             * PAGE as u64
     }
 
-    pub(crate) const fn pairs(&self) -> u32 {
-        self.pairs
+    /// 0 when made of a log file's entries; one more with each merge.
+    pub(crate) const fn level(&self) -> u16 {
+        self.level
+    }
+
+    /// Reads entries of it.
+    pub(crate) fn read<'a>(&'a self, blocks: &'a Blocks<'a>) -> SideReader<'a> {
+        SideReader { side: self, blocks, page: RefCell::default() }
     }
 
     /// Opens a side file and checks the checksum of every page.
@@ -209,8 +230,9 @@ impl SideFile {
         if (FileRange { first, last }) != files {
             return Err(wrong(&format!("says it is of {first} to {last}")));
         }
+        let level = header.get_u16_le();
         let (pairs, extents, aborted) = (header.get_u32_le(), header.get_u32_le(), header.get_u32_le());
-        Ok(Self { files, pairs, extents, aborted })
+        Ok(Self { files, level, pairs, extents, aborted })
     }
 
     fn encode_header(&self) -> Vec<u8> {
@@ -219,36 +241,55 @@ impl SideFile {
         entries.put_u16_le(VERSION);
         entries.put_u64_le(self.files.first.get());
         entries.put_u64_le(self.files.last.get());
+        entries.put_u16_le(self.level);
         entries.put_u32_le(self.pairs);
         entries.put_u32_le(self.extents);
         entries.put_u32_le(self.aborted);
         entries
     }
+}
 
-    fn entry(
-        &self,
-        section: u64,
-        index: u32,
-        size: usize,
-        blocks: &Blocks<'_>,
-    ) -> Result<[u8; PAIR], ReadError> {
+/// Reads entries of a side file; keeps the last page at hand.
+pub(crate) struct SideReader<'a> {
+    side: &'a SideFile,
+    blocks: &'a Blocks<'a>,
+    page: RefCell<Option<(u64, Bytes)>>,
+}
+
+impl SideReader<'_> {
+    pub(crate) const fn pairs(&self) -> u32 {
+        self.side.pairs
+    }
+
+    fn entry(&self, section: u64, index: u32, size: usize) -> Result<[u8; PAIR], ReadError> {
         let per_page = (ROOM / size) as u32;
         let number = section + u64::from(index / per_page);
-        let page = blocks.get(&Block {
-            file: BlockFile::Side(self.files),
-            position: number * PAGE as u64,
-            length: PAGE as u64,
-            limit: self.length(),
-        })?;
-        let page = if let [page] = &page[..] { page.clone() } else { Bytes::from(page.concat()) };
-        let start = (index % per_page) as usize * size;
+        let mut page = self.page.borrow_mut();
+        if page.as_ref().is_none_or(|(at_hand, _)| *at_hand != number) {
+            *page = Some((number, self.page(number)?));
+        }
+        let start = 4 + (index % per_page) as usize * size;
         let mut entry = [0; PAIR];
-        entry[..size].copy_from_slice(&entries_of(&page, self.files, number)?[start..start + size]);
+        if let Some((_, page)) = &*page {
+            entry[..size].copy_from_slice(&page[start..start + size]);
+        }
         Ok(entry)
     }
 
-    pub(crate) fn pair(&self, index: u32, blocks: &Blocks<'_>) -> Result<Pair, ReadError> {
-        let entry = self.entry(1, index, PAIR, blocks)?;
+    fn page(&self, number: u64) -> Result<Bytes, ReadError> {
+        let page = self.blocks.get(&Block {
+            file: BlockFile::Side(self.side.files),
+            position: number * PAGE as u64,
+            length: PAGE as u64,
+            limit: self.side.length(),
+        })?;
+        let page = if let [page] = &page[..] { page.clone() } else { Bytes::from(page.concat()) };
+        entries_of(&page, self.side.files, number)?;
+        Ok(page)
+    }
+
+    pub(crate) fn pair(&self, index: u32) -> Result<Pair, ReadError> {
+        let entry = self.entry(1, index, PAIR)?;
         let mut at = &entry[..];
         Ok(Pair {
             partition: PartitionHandle::new(at.get_u32_le()),
@@ -267,8 +308,8 @@ impl SideFile {
         })
     }
 
-    pub(crate) fn extent(&self, index: u32, blocks: &Blocks<'_>) -> Result<Placed, ReadError> {
-        let entry = self.entry(1 + pages(self.pairs, PAIR), index, EXTENT, blocks)?;
+    pub(crate) fn extent(&self, index: u32) -> Result<Placed, ReadError> {
+        let entry = self.entry(1 + pages(self.side.pairs, PAIR), index, EXTENT)?;
         let mut at = &entry[..];
         Ok(Placed {
             base_offset: Offset::new(at.get_i64_le()),
@@ -280,9 +321,9 @@ impl SideFile {
         })
     }
 
-    pub(crate) fn aborted(&self, index: u32, blocks: &Blocks<'_>) -> Result<AbortedTransaction, ReadError> {
-        let section = 1 + pages(self.pairs, PAIR) + pages(self.extents, EXTENT);
-        let entry = self.entry(section, index, ABORTED, blocks)?;
+    pub(crate) fn aborted(&self, index: u32) -> Result<AbortedTransaction, ReadError> {
+        let section = 1 + pages(self.side.pairs, PAIR) + pages(self.side.extents, EXTENT);
+        let entry = self.entry(section, index, ABORTED)?;
         let mut at = &entry[..];
         Ok(AbortedTransaction {
             producer: ProducerId::new(at.get_i64_le()),
@@ -293,13 +334,8 @@ impl SideFile {
     }
 
     /// Index of the run's first extent that ends after `offset`.
-    pub(crate) fn first_ending_after(
-        &self,
-        run: &Run,
-        offset: Offset,
-        blocks: &Blocks<'_>,
-    ) -> Result<u32, ReadError> {
-        let ends_before = |index| Ok(self.extent(index, blocks)?.end_offset() <= offset);
+    pub(crate) fn first_ending_after(&self, run: &Run, offset: Offset) -> Result<u32, ReadError> {
+        let ends_before = |index| Ok(self.extent(index)?.end_offset() <= offset);
         partition_point(run.first_extent..run.extents_end(), ends_before)
     }
 
@@ -309,14 +345,12 @@ impl SideFile {
         run: &Run,
         from: Offset,
         to: Offset,
-        blocks: &Blocks<'_>,
         into: &mut Vec<AbortedTransaction>,
     ) -> Result<bool, ReadError> {
         let all = run.first_aborted..run.first_aborted + run.aborted;
-        let first =
-            partition_point(all.clone(), |index| Ok(self.aborted(index, blocks)?.last_offset < from))?;
+        let first = partition_point(all.clone(), |index| Ok(self.aborted(index)?.last_offset < from))?;
         for index in first..all.end {
-            if collect_aborted([&self.aborted(index, blocks)?], from, to, into) {
+            if collect_aborted([&self.aborted(index)?], from, to, into) {
                 return Ok(true);
             }
         }
@@ -429,9 +463,15 @@ impl<'a> SideWriter<'a> {
 
 impl SideFile {
     /// What a side file of these pairs will be.
-    pub(crate) fn of(files: FileRange, pairs: &[Pair]) -> Self {
+    pub(crate) fn of(files: FileRange, level: u16, pairs: &[Pair]) -> Self {
         let sum = |count: fn(&Pair) -> u32| pairs.iter().map(count).sum();
         let number = u32::try_from(pairs.len()).expect("fewer than 2^32 pairs, for a handle has 32 bits");
-        Self { files, pairs: number, extents: sum(|pair| pair.extents), aborted: sum(|pair| pair.aborted) }
+        Self {
+            files,
+            level,
+            pairs: number,
+            extents: sum(|pair| pair.extents),
+            aborted: sum(|pair| pair.aborted),
+        }
     }
 }
