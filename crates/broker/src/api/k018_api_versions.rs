@@ -1,0 +1,106 @@
+//! ApiVersions (key 18), versions 0 to 4.
+//!
+//! Behaviour: names every API and version that is served, and the finalized feature `transaction.version`
+//! (`semel.transaction.version`, default 2: KIP-890 part 2), by which clients choose the transaction protocol.
+//! An unknown version is answered in version 0 with error 35 and the whole list (KIP-511). A software name or version
+//! outside Kafka's pattern is 42.
+//! Version notes: 3 is flexible and carries the features; 4 allows a lowest level of 0 in them.
+//! JoinGroup 0 and Produce 0 to 2 are named though they are refused: librdkafka reads features from them.
+
+use semel_types::ErrorCode;
+use semel_wire::{
+    API_TABLE, ApiKey, Text, Unsupported,
+    api::api_versions::{
+        ApiVersion, ApiVersionsRequest, ApiVersionsResponse, FinalizedFeature, SupportedFeature,
+    },
+};
+
+use super::{Route, k011_join_group};
+use crate::{call::Asked, facts::Facts};
+
+/// The library behind a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Software {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+const FEATURE: &str = "transaction.version";
+
+pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
+    let (name, version) = (&asked.body.client_software_name, &asked.body.client_software_version);
+    if asked.version >= 3 && !(is_software(name) && is_software(version)) {
+        let mut response = everything(facts, asked.version);
+        response.error_code = ErrorCode::InvalidRequest.into();
+        return Route::Hello(response.into(), None);
+    }
+    let software = Software { name: name.as_str().to_owned(), version: version.as_str().to_owned() };
+    Route::Hello(everything(facts, asked.version).into(), (asked.version >= 3).then_some(software))
+}
+
+/// The answer to a version that we lack: version and route.
+pub(super) fn unsupported(facts: &Facts, unsupported: Unsupported) -> Option<(i16, Route)> {
+    match unsupported {
+        Unsupported::Version { api: ApiKey::ApiVersions, .. } => {
+            let mut response = everything(facts, 0);
+            response.error_code = ErrorCode::UnsupportedVersion.into();
+            Some((0, Route::Reply(response.into())))
+        }
+        Unsupported::Version { .. } | Unsupported::Api { .. } => None,
+    }
+}
+
+fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
+    let mut api_keys: Vec<_> = API_TABLE
+        .iter()
+        .map(|spec| ApiVersion {
+            api_key: spec.key.get(),
+            min_version: spec.advertise_min,
+            max_version: spec.advertise_max,
+        })
+        .collect();
+    api_keys.push(ApiVersion { api_key: k011_join_group::API_KEY, min_version: 0, max_version: 0 });
+    api_keys.sort_by_key(|api| api.api_key);
+    let level = facts.settings.transaction_version();
+    let name = Text::from(FEATURE);
+    // Version 3 cannot say "from 0" (KIP-511, KAFKA-17011); clients of it only look at the finalized level.
+    let min_version = i16::from(version < 4);
+    let finalized =
+        FinalizedFeature { name: name.clone(), max_version_level: level, min_version_level: level };
+    ApiVersionsResponse {
+        api_keys,
+        supported_features: vec![SupportedFeature { name, min_version, max_version: 2 }],
+        finalized_features_epoch: 1,
+        finalized_features: if level > 0 { vec![finalized] } else { Vec::new() },
+        ..Default::default()
+    }
+}
+
+/// Kafka's pattern: letters, digits, dots and dashes, with a letter or digit at both ends.
+fn is_software(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) => {
+            first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() && bytes.iter().all(inner)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_names_follow_kafkas_pattern() {
+        for good in ["apache-kafka-java", "4.4.0", "a"] {
+            assert!(is_software(good), "{good}");
+        }
+        for bad in ["", "-a", "a.", "a b", "ü"] {
+            assert!(!is_software(bad), "{bad}");
+        }
+    }
+}

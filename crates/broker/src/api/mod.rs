@@ -1,0 +1,323 @@
+//! The dispatch table: which request goes where, and what can be answered.
+//!
+//! Purpose: [`dispatch`] turns a frame into a [`Routed`] request, on the connection's task; [`ViewCall::answer`]
+//! answers what the published view alone can answer; [`Reply::encode`] writes an answer. One file for each API, headed
+//! by its versions, behaviour and notes; `skipped.md` lists what is left out.
+//! Invariants: a request that cannot be decoded changes nothing; no handler compares an epoch or a sequence.
+//! What it does not do: sockets, waiting, ordering of answers.
+
+pub mod answer;
+mod common;
+mod k000_produce;
+mod k001_fetch;
+mod k002_list_offsets;
+mod k003_metadata;
+mod k008_offset_commit;
+mod k009_offset_fetch;
+mod k010_find_coordinator;
+mod k011_join_group;
+mod k018_api_versions;
+mod k019_create_topics;
+mod k020_delete_topics;
+mod k022_init_producer_id;
+mod k023_offset_for_leader_epoch;
+mod k024_add_partitions_to_txn;
+mod k025_add_offsets_to_txn;
+mod k026_end_txn;
+mod k027_write_txn_markers;
+mod k028_txn_offset_commit;
+mod k032_describe_configs;
+mod k060_describe_cluster;
+mod offsets;
+
+use std::fmt;
+
+use bytes::Bytes;
+use semel_log::View;
+use semel_wire::{
+    ApiKey, DecodeError, EncodeError, Message, Reader, RequestHeader, Unsupported, Writer,
+    api::{
+        add_offsets_to_txn::AddOffsetsToTxnResponse, add_partitions_to_txn::AddPartitionsToTxnResponse,
+        api_versions::ApiVersionsResponse, create_topics::CreateTopicsResponse,
+        delete_topics::DeleteTopicsResponse, describe_cluster::DescribeClusterResponse,
+        describe_configs::DescribeConfigsResponse, end_txn::EndTxnResponse, fetch::FetchRequest,
+        fetch::FetchResponse, find_coordinator::FindCoordinatorResponse,
+        init_producer_id::InitProducerIdResponse, list_offsets::ListOffsetsRequest,
+        list_offsets::ListOffsetsResponse, metadata::MetadataRequest, metadata::MetadataResponse,
+        offset_commit::OffsetCommitResponse, offset_fetch::OffsetFetchResponse,
+        offset_for_leader_epoch::OffsetForLeaderEpochRequest,
+        offset_for_leader_epoch::OffsetForLeaderEpochResponse, produce::ProduceResponse,
+        txn_offset_commit::TxnOffsetCommitResponse, write_txn_markers::WriteTxnMarkersResponse,
+    },
+    frame,
+};
+
+use crate::{
+    call::{Asked, Call},
+    facts::Facts,
+    node::{Handled, Step},
+};
+
+pub use k000_produce::{BatchFault, CheckedBatch, ProduceCall, ProduceTopicCall};
+pub use k001_fetch::FetchPlan;
+pub use k002_list_offsets::OffsetsPlan;
+pub use k018_api_versions::Software;
+
+/// What must be kept of a request to write its answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// Key of the API, on the wire.
+    pub api_key: i16,
+    /// Version of the answer.
+    pub version: i16,
+    /// The client's number of the request.
+    pub correlation_id: i32,
+}
+
+/// A request that was read.
+#[derive(Clone, Debug)]
+pub struct Routed {
+    /// To write the answer with.
+    pub head: Head,
+    /// `client.id`, empty if absent.
+    pub client_id: String,
+    /// Where it goes.
+    pub route: Route,
+}
+
+/// Where a request goes.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// To the node.
+    Node(Call),
+    /// It is answered from the published view, when all earlier answers of the connection have been written.
+    View(ViewCall),
+    /// This is the answer; it rests on nothing.
+    Reply(Reply),
+    /// ApiVersions: the answer, and the client's software for [`ClientInfo`](crate::ClientInfo).
+    Hello(Reply, Option<Software>),
+}
+
+/// A request that the published view can answer.
+#[derive(Clone, Debug)]
+pub enum ViewCall {
+    /// Fetch.
+    Fetch(Asked<FetchRequest>),
+    /// ListOffsets.
+    ListOffsets(Asked<ListOffsetsRequest>),
+    /// Metadata.
+    Metadata(Asked<MetadataRequest>),
+    /// OffsetForLeaderEpoch.
+    OffsetForLeaderEpoch(Asked<OffsetForLeaderEpochRequest>),
+    /// DescribeConfigs.
+    DescribeConfigs(Asked<semel_wire::api::describe_configs::DescribeConfigsRequest>),
+}
+
+/// What the view says.
+#[derive(Debug)]
+pub enum ViewAnswer {
+    /// This.
+    Reply(Reply),
+    /// The node has to do something first.
+    Node(Call),
+    /// These reads, once there is enough or the client has waited long enough: see [`FetchPlan`].
+    Fetch(FetchPlan),
+    /// These look-ups, which may have to read: see [`OffsetsPlan`].
+    ListOffsets(OffsetsPlan),
+}
+
+/// Why a frame was not taken. Its connection is closed, as Kafka does; nothing of it was executed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// The bytes are no request.
+    Malformed(DecodeError),
+    /// No such API here, or not in this version.
+    Unsupported(Unsupported),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => write!(f, "malformed request: {error}"),
+            Self::Unsupported(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl From<DecodeError> for Refused {
+    fn from(error: DecodeError) -> Self {
+        Self::Malformed(error)
+    }
+}
+
+impl From<Unsupported> for Refused {
+    fn from(error: Unsupported) -> Self {
+        Self::Unsupported(error)
+    }
+}
+
+/// Reads one request frame (without its length prefix) and says where it goes. Checks batches of Produce on the way:
+/// framing, checksums and counts cost no time of the node.
+///
+/// # Errors
+/// [`Refused`]: the connection is to be closed.
+pub fn dispatch(facts: &Facts, frame: Bytes) -> Result<Routed, Refused> {
+    let mut reader = Reader::new(frame);
+    let header = RequestHeader::decode(&mut reader)?;
+    let mut head =
+        Head { api_key: header.api_key, version: header.version, correlation_id: header.correlation_id };
+    let client_id = header.client_id.as_deref().unwrap_or_default().to_owned();
+    let route = match served(&header) {
+        Ok(api) => route(facts, api, header.version, &mut reader)?,
+        Err(unsupported) => {
+            let (version, route) = k011_join_group::refuse(&header)
+                .or_else(|| k018_api_versions::unsupported(facts, unsupported))
+                .ok_or(unsupported)?;
+            head.version = version;
+            route
+        }
+    };
+    Ok(Routed { head, client_id, route })
+}
+
+/// The API, if the version is one that we serve.
+fn served(header: &RequestHeader) -> Result<ApiKey, Unsupported> {
+    let api = header.api()?;
+    let version = header.version;
+    if api.spec().advertised().contains(&version) {
+        Ok(api)
+    } else {
+        Err(Unsupported::Version { api, version })
+    }
+}
+
+fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Result<Route, DecodeError> {
+    Ok(match api {
+        ApiKey::Produce => k000_produce::route(facts, asked(reader, version)?),
+        ApiKey::Fetch => Route::View(ViewCall::Fetch(asked(reader, version)?)),
+        ApiKey::ListOffsets => Route::View(ViewCall::ListOffsets(asked(reader, version)?)),
+        ApiKey::Metadata => Route::View(ViewCall::Metadata(asked(reader, version)?)),
+        ApiKey::OffsetCommit => Route::Node(Call::OffsetCommit(asked(reader, version)?)),
+        ApiKey::OffsetFetch => Route::Node(Call::OffsetFetch(asked(reader, version)?)),
+        ApiKey::FindCoordinator => {
+            Route::Reply(k010_find_coordinator::answer(facts, &asked(reader, version)?))
+        }
+        ApiKey::ApiVersions => k018_api_versions::route(facts, &asked(reader, version)?),
+        ApiKey::CreateTopics => Route::Node(Call::CreateTopics(asked(reader, version)?)),
+        ApiKey::DeleteTopics => Route::Node(Call::DeleteTopics(asked(reader, version)?)),
+        ApiKey::InitProducerId => Route::Node(Call::InitProducerId(asked(reader, version)?)),
+        ApiKey::OffsetForLeaderEpoch => Route::View(ViewCall::OffsetForLeaderEpoch(asked(reader, version)?)),
+        ApiKey::AddPartitionsToTxn => Route::Node(Call::AddPartitionsToTxn(asked(reader, version)?)),
+        ApiKey::AddOffsetsToTxn => Route::Node(Call::AddOffsetsToTxn(asked(reader, version)?)),
+        ApiKey::EndTxn => Route::Node(Call::EndTxn(asked(reader, version)?)),
+        ApiKey::WriteTxnMarkers => Route::Node(Call::WriteTxnMarkers(asked(reader, version)?)),
+        ApiKey::TxnOffsetCommit => Route::Node(Call::TxnOffsetCommit(asked(reader, version)?)),
+        ApiKey::DescribeConfigs => Route::View(ViewCall::DescribeConfigs(asked(reader, version)?)),
+        ApiKey::DescribeCluster => {
+            Route::Reply(k060_describe_cluster::answer(facts, &asked(reader, version)?))
+        }
+    })
+}
+
+fn asked<T: Message>(reader: &mut Reader, version: i16) -> Result<Asked<T>, DecodeError> {
+    Ok(Asked { version, body: T::decode_body(reader, version)? })
+}
+
+/// Runs a call in the node.
+pub(crate) fn run(step: &mut Step<'_>, call: Call) -> Handled {
+    match call {
+        Call::Produce(call) => k000_produce::run(step, call),
+        Call::OffsetCommit(asked) => k008_offset_commit::run(step, &asked),
+        Call::OffsetFetch(asked) => k009_offset_fetch::run(step, &asked),
+        Call::CreateTopics(asked) => k019_create_topics::run(step, &asked),
+        Call::DeleteTopics(asked) => k020_delete_topics::run(step, &asked),
+        Call::InitProducerId(asked) => k022_init_producer_id::run(step, &asked),
+        Call::AddPartitionsToTxn(asked) => k024_add_partitions_to_txn::run(step, &asked),
+        Call::AddOffsetsToTxn(asked) => k025_add_offsets_to_txn::run(step, &asked),
+        Call::EndTxn(asked) => k026_end_txn::run(step, &asked),
+        Call::WriteTxnMarkers(asked) => k027_write_txn_markers::run(step, &asked),
+        Call::TxnOffsetCommit(asked) => k028_txn_offset_commit::run(step, &asked),
+        Call::CreateMissing { names, metadata } => k003_metadata::create_missing(step, &names, metadata),
+    }
+}
+
+impl ViewCall {
+    /// Answers from one cut of the published view. Short: the caller holds the view's read lock.
+    #[must_use]
+    pub fn answer(&self, facts: &Facts, view: &View) -> ViewAnswer {
+        match self {
+            Self::Fetch(asked) => ViewAnswer::Fetch(k001_fetch::plan(facts, view, asked)),
+            Self::ListOffsets(asked) => ViewAnswer::ListOffsets(k002_list_offsets::plan(facts, view, asked)),
+            Self::Metadata(asked) => k003_metadata::answer(facts, view, asked),
+            Self::OffsetForLeaderEpoch(asked) => {
+                ViewAnswer::Reply(k023_offset_for_leader_epoch::answer(facts, view, asked))
+            }
+            Self::DescribeConfigs(asked) => {
+                ViewAnswer::Reply(k032_describe_configs::answer(facts, view, asked))
+            }
+        }
+    }
+}
+
+macro_rules! replies {
+    ($($name:ident($response:ty),)*) => {
+        /// An answer, not yet written.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub enum Reply {
+            $(
+                #[doc = concat!("Of ", stringify!($name), ".")]
+                $name($response),
+            )*
+            /// Of JoinGroup, which is refused.
+            JoinGroup,
+        }
+
+        impl Reply {
+            /// Appends the whole response frame, length prefix included.
+            ///
+            /// # Errors
+            /// A value that the version cannot carry: a bug of the handler.
+            pub fn encode(&self, head: &Head, writer: &mut Writer) -> Result<(), EncodeError> {
+                match self {
+                    $(Self::$name(response) => {
+                        frame::response(response, head.version, head.correlation_id, writer)
+                    })*
+                    Self::JoinGroup => {
+                        k011_join_group::encode(head, writer);
+                        Ok(())
+                    }
+                }
+            }
+        }
+
+        $(impl From<$response> for Reply {
+            fn from(response: $response) -> Self {
+                Self::$name(response)
+            }
+        })*
+    };
+}
+
+replies! {
+    Produce(ProduceResponse),
+    Fetch(FetchResponse),
+    ListOffsets(ListOffsetsResponse),
+    Metadata(MetadataResponse),
+    OffsetCommit(OffsetCommitResponse),
+    OffsetFetch(OffsetFetchResponse),
+    FindCoordinator(FindCoordinatorResponse),
+    ApiVersions(ApiVersionsResponse),
+    CreateTopics(CreateTopicsResponse),
+    DeleteTopics(DeleteTopicsResponse),
+    InitProducerId(InitProducerIdResponse),
+    OffsetForLeaderEpoch(OffsetForLeaderEpochResponse),
+    AddPartitionsToTxn(AddPartitionsToTxnResponse),
+    AddOffsetsToTxn(AddOffsetsToTxnResponse),
+    EndTxn(EndTxnResponse),
+    WriteTxnMarkers(WriteTxnMarkersResponse),
+    TxnOffsetCommit(TxnOffsetCommitResponse),
+    DescribeConfigs(DescribeConfigsResponse),
+    DescribeCluster(DescribeClusterResponse),
+}

@@ -1,0 +1,148 @@
+//! What goes into the node and what comes out: plain data, no sockets.
+
+use std::sync::Arc;
+
+use semel_events::Author;
+use semel_log::Proposal;
+use semel_types::{ConnectionNumber, Now, RequestToken, TopicName};
+use semel_wire::api::{
+    add_offsets_to_txn::AddOffsetsToTxnRequest, add_partitions_to_txn::AddPartitionsToTxnRequest,
+    create_topics::CreateTopicsRequest, delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest,
+    init_producer_id::InitProducerIdRequest, metadata::MetadataRequest, offset_commit::OffsetCommitRequest,
+    offset_fetch::OffsetFetchRequest, txn_offset_commit::TxnOffsetCommitRequest,
+    write_txn_markers::WriteTxnMarkersRequest,
+};
+
+use crate::api::{ProduceCall, Reply, ViewCall};
+
+/// Who is at the other end of a connection: stands in the fence log and in messages to a fenced producer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientInfo {
+    /// `client.id` of the request.
+    pub client_id: Arc<str>,
+    /// Software name and version from ApiVersions, empty if not told.
+    pub software: Arc<str>,
+    /// Address of the other side.
+    pub address: Arc<str>,
+}
+
+impl ClientInfo {
+    /// The author of an event, for this API.
+    #[must_use]
+    pub fn author(&self, api: &str) -> Author {
+        Author {
+            client_id: Arc::clone(&self.client_id),
+            software: Arc::clone(&self.software),
+            address: Arc::clone(&self.address),
+            api: api.to_owned(),
+        }
+    }
+}
+
+/// A request body with the version it came in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked<T> {
+    /// The API's version.
+    pub version: i16,
+    /// The body.
+    pub body: T,
+}
+
+/// A request that only the node can answer.
+#[derive(Clone, Debug)]
+pub enum Call {
+    /// Produce, its batches checked.
+    Produce(ProduceCall),
+    /// OffsetCommit.
+    OffsetCommit(Asked<OffsetCommitRequest>),
+    /// OffsetFetch.
+    OffsetFetch(Asked<OffsetFetchRequest>),
+    /// CreateTopics.
+    CreateTopics(Asked<CreateTopicsRequest>),
+    /// DeleteTopics.
+    DeleteTopics(Asked<DeleteTopicsRequest>),
+    /// InitProducerId.
+    InitProducerId(Asked<InitProducerIdRequest>),
+    /// AddPartitionsToTxn.
+    AddPartitionsToTxn(Asked<AddPartitionsToTxnRequest>),
+    /// AddOffsetsToTxn.
+    AddOffsetsToTxn(Asked<AddOffsetsToTxnRequest>),
+    /// EndTxn.
+    EndTxn(Asked<EndTxnRequest>),
+    /// WriteTxnMarkers.
+    WriteTxnMarkers(Asked<WriteTxnMarkersRequest>),
+    /// TxnOffsetCommit.
+    TxnOffsetCommit(Asked<TxnOffsetCommitRequest>),
+    /// Metadata named topics that do not exist and may be made: make them, then answer from the view.
+    CreateMissing {
+        /// The names, valid and unknown when the view was read.
+        names: Vec<TopicName>,
+        /// The request to answer afterwards.
+        metadata: Asked<MetadataRequest>,
+    },
+}
+
+/// A request on its way to the node.
+#[derive(Clone, Debug)]
+pub struct NodeRequest {
+    /// The connection it came on.
+    pub connection: ConnectionNumber,
+    /// Names it in the answer.
+    pub token: RequestToken,
+    /// Who asks.
+    pub client: Arc<ClientInfo>,
+    /// What is asked.
+    pub call: Call,
+}
+
+/// What the node takes.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A request, in the order of its connection.
+    Request(NodeRequest),
+    /// A connection was closed: nothing of it needs to be remembered.
+    ConnectionClosed(ConnectionNumber),
+    /// The moment of [`Outputs::wake_at`] has come (or any other: nothing happens early).
+    Wake,
+}
+
+/// What the node gives back. The caller submits the proposal first; every answer then waits until the last sequence
+/// submitted so far is published.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    /// To be submitted to the log as a whole.
+    pub proposal: Option<Proposal>,
+    /// Answers, in order. They rest on the proposal, or, without one, on everything proposed before.
+    pub answers: Vec<Answer>,
+    /// Connections to close without a further answer.
+    pub close: Vec<ConnectionNumber>,
+    /// When to send [`Input::Wake`]; `None` for never. Replaces the one before.
+    pub wake_at: Option<Now>,
+    /// The log could not say yet whether there is room: nothing was decided; send this input again, before any
+    /// other, when the log reports an outcome.
+    pub deferred: Option<Input>,
+    /// For the server's log, rate-limited there: what a client did wrong.
+    pub notes: Vec<String>,
+}
+
+/// An answer of the node.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The connection that asked.
+    pub connection: ConnectionNumber,
+    /// Which request.
+    pub token: RequestToken,
+    /// What is answered.
+    pub reply: NodeReply,
+}
+
+/// What the node answers to one request.
+#[derive(Clone, Debug)]
+pub enum NodeReply {
+    /// This, once what it rests on is visible.
+    Reply(Reply),
+    /// Whatever this reads from the published view once what it rests on is visible.
+    View(ViewCall),
+    /// Nothing is written (Produce with acks 0); the request is done.
+    Nothing,
+}

@@ -1,0 +1,179 @@
+//! The node as a step function: requests in, events and answers out.
+//!
+//! Purpose: [`Node::step`] takes one [`Input`] and gives [`Outputs`]: a proposal for the log and the answers that rest
+//! on it. Inside, a handler of `api/` decides against a state that already includes everything proposed before, and
+//! [`Step::apply`] is the one way to change that state: the same [`State::apply`] that replay uses.
+//! Invariants: nothing is decided without room; the events of one step are one proposal; a step that is refused
+//! changes no state. What it does not do: sockets, files, clocks, randomness, waiting.
+
+mod check;
+mod step;
+
+use std::sync::Arc;
+
+use semel_eos::{Volatile, txn};
+use semel_log::{Proposal, Room, RoomClass, SnapshotSource};
+use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, RequestToken};
+
+pub(crate) use step::Step;
+
+use crate::{
+    api::{self, Reply, ViewCall},
+    call::{Answer, Input, NodeReply, NodeRequest, Outputs},
+    room::RoomKeeper,
+    settings::{Limits, Settings},
+    state::State,
+};
+
+/// What a handler came to.
+#[derive(Clone, Debug)]
+pub(crate) enum Handled {
+    /// Answer this.
+    Reply(Reply),
+    /// Answer this from the view.
+    View(ViewCall),
+    /// Answer nothing.
+    Nothing,
+    /// Close the connection unanswered.
+    Close,
+    /// Nothing was decided for want of room that may come: ask again.
+    Defer,
+}
+
+impl<T: Into<Reply>> From<T> for Handled {
+    fn from(response: T) -> Self {
+        Self::Reply(response.into())
+    }
+}
+
+/// One shard's node.
+///
+/// [`Node::start`] comes first; then [`Node::step`] for each input, in order. After each the caller, in this order,
+/// submits the proposal, stamps the answers with the log's last sequence, and sets its timer to `wake_at`.
+pub struct Node {
+    settings: Arc<Settings>,
+    limits: Limits,
+    eos_settings: semel_eos::Settings,
+    state: State,
+    volatile: Volatile,
+    room: Box<dyn RoomKeeper>,
+    last: LogSequence,
+}
+
+/// Worst case of a Tick's events, in bytes.
+const TICK_BYTES: u64 = 4 << 20;
+
+/// Pause before time's work is tried again on a full disk.
+const RETRY_WITHOUT_ROOM: DurationMs = DurationMs::from_ms(1_000);
+
+impl Node {
+    /// A node over a state that was restored and replayed up to `last`.
+    #[must_use]
+    pub fn new(settings: Arc<Settings>, state: State, last: LogSequence, room: Box<dyn RoomKeeper>) -> Self {
+        let eos_settings = settings.eos();
+        let limits = settings.limits();
+        Self { settings, limits, eos_settings, state, volatile: Volatile::new(), room, last }
+    }
+
+    /// The first events of this incarnation: goes into the log's `Open` group before anything is served.
+    ///
+    /// `may_have_lost_writes`: the last stop was not clean and durability was `interval`. `software` names this build.
+    pub fn start(&mut self, context: &Context, may_have_lost_writes: bool, software: &str) -> Outputs {
+        let events = txn::start(&self.state.eos, context, may_have_lost_writes, software);
+        let settings = Arc::clone(&self.settings);
+        let mut step = Step::new(self, &settings, context, None);
+        events.into_iter().for_each(|event| step.apply(event));
+        let mut proposal = step.finish().unwrap_or_default();
+        proposal.sync_now = true;
+        self.outputs(context, Some(proposal))
+    }
+
+    /// One step. Never blocks; a request's work is bounded by its own size.
+    pub fn step(&mut self, context: &Context, input: Input) -> Outputs {
+        match input {
+            Input::Request(request) => self.request(context, request),
+            Input::ConnectionClosed(connection) => {
+                self.volatile.connection_closed(connection);
+                self.outputs(context, None)
+            }
+            Input::Wake => self.wake(context),
+        }
+    }
+
+    fn request(&mut self, context: &Context, request: NodeRequest) -> Outputs {
+        let (connection, token) = (request.connection, request.token);
+        let settings = Arc::clone(&self.settings);
+        let mut step = Step::new(self, &settings, context, Some(&request));
+        let handled = api::run(&mut step, request.call.clone());
+        let notes = step.take_notes();
+        let proposal = step.finish();
+        let mut outputs = Outputs { notes, ..self.outputs(context, proposal) };
+        match handled {
+            Handled::Reply(reply) => answer(&mut outputs, connection, token, NodeReply::Reply(reply)),
+            Handled::View(call) => answer(&mut outputs, connection, token, NodeReply::View(call)),
+            Handled::Nothing => answer(&mut outputs, connection, token, NodeReply::Nothing),
+            Handled::Close => outputs.close.push(connection),
+            Handled::Defer => outputs.deferred = Some(Input::Request(request)),
+        }
+        outputs
+    }
+
+    fn wake(&mut self, context: &Context) -> Outputs {
+        if self.wake_at(context.now).is_none_or(|at| at > context.now) {
+            return self.outputs(context, None);
+        }
+        match self.room.ask(TICK_BYTES, RoomClass::Reserve) {
+            Room::Enough => {}
+            Room::Wait => return Outputs { deferred: Some(Input::Wake), ..self.outputs(context, None) },
+            // Nothing can be written now; time passes on, and the retry finds the same work.
+            Room::Full => {
+                let wake_at = Some(context.now.plus(RETRY_WITHOUT_ROOM));
+                return Outputs { wake_at, ..Outputs::default() };
+            }
+        }
+        let settings = Arc::clone(&self.settings);
+        let mut step = Step::new(self, &settings, context, None);
+        step.tick();
+        let proposal = step.finish();
+        self.outputs(context, proposal)
+    }
+
+    /// When time has something to do: at once, if it is due already.
+    fn wake_at(&self, now: Now) -> Option<Now> {
+        let transactions = txn::next_wake(&self.state.eos, &self.eos_settings);
+        let producers = self.state.eos.producers_due(&self.eos_settings, now).wake_at;
+        transactions.into_iter().chain(producers).min()
+    }
+
+    fn outputs(&self, context: &Context, proposal: Option<Proposal>) -> Outputs {
+        Outputs { proposal, wake_at: self.wake_at(context.now), ..Outputs::default() }
+    }
+
+    /// The state as it is after everything proposed, for the log to write as a snapshot.
+    #[must_use]
+    pub fn snapshot_source(&self) -> Box<dyn SnapshotSource> {
+        Box::new(self.state.clone())
+    }
+
+    /// The state: for tests, descriptions and the administrator's view.
+    #[must_use]
+    pub const fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Last sequence proposed.
+    #[must_use]
+    pub const fn last_sequence(&self) -> LogSequence {
+        self.last
+    }
+
+    /// The settings that this node runs with.
+    #[must_use]
+    pub const fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+}
+
+fn answer(outputs: &mut Outputs, connection: ConnectionNumber, token: RequestToken, reply: NodeReply) {
+    outputs.answers.push(Answer { connection, token, reply });
+}

@@ -1,0 +1,251 @@
+//! One step in progress: what a handler may read, and the one way to change the state.
+
+use semel_eos::{
+    BatchStamp, Judgement, ProduceScope, Refusal,
+    txn::{self, Command, Reply, Request},
+};
+use semel_events::{Event, TransactionEnded};
+use semel_log::{Payload, Proposal, Room, RoomClass};
+use semel_types::{
+    ConnectionNumber, Context, CoordinatorEpoch, LeaderEpoch, PartitionHandle, RequestToken, TopicId,
+};
+use semel_wire::batch::{Marker, MarkerKind};
+
+use super::Node;
+use crate::{
+    call::{ClientInfo, NodeRequest},
+    settings::{Limits, Settings},
+    state::State,
+};
+
+/// A step in progress.
+pub(crate) struct Step<'a> {
+    node: &'a mut Node,
+    /// The broker's settings.
+    pub(crate) settings: &'a Settings,
+    /// The settings that Produce needs, looked up once.
+    pub(crate) limits: Limits,
+    /// What this step may know of the world.
+    pub(crate) context: &'a Context,
+    request: Option<&'a NodeRequest>,
+    proposal: Proposal,
+    notes: Vec<String>,
+    topic_ids: u64,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(
+        node: &'a mut Node,
+        settings: &'a Settings,
+        context: &'a Context,
+        request: Option<&'a NodeRequest>,
+    ) -> Self {
+        let limits = node.limits;
+        Self {
+            node,
+            settings,
+            limits,
+            context,
+            request,
+            proposal: Proposal::default(),
+            notes: Vec::new(),
+            topic_ids: 0,
+        }
+    }
+
+    /// Everything proposed so far, this step's own events included.
+    pub(crate) fn state(&self) -> &State {
+        &self.node.state
+    }
+
+    /// The connection that asks.
+    pub(crate) fn connection(&self) -> ConnectionNumber {
+        self.request.map(|request| request.connection).unwrap_or_default()
+    }
+
+    /// Who asks.
+    pub(crate) fn client(&self) -> &ClientInfo {
+        &self.request.expect("only a request has a client").client
+    }
+
+    /// Is there room, before anything is decided?
+    pub(crate) fn room(&self, bytes: u64, class: RoomClass) -> Room {
+        self.node.room.ask(bytes, class)
+    }
+
+    /// Says something for the server's log.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Applies one event: the only way in which this step changes the state.
+    pub(crate) fn apply(&mut self, event: Event) {
+        self.proposal.sync_now |= self.must_be_synced(&event);
+        self.node.last = self.node.last.next();
+        self.node.state.apply(self.node.last, &event, &mut self.proposal.visible);
+        if let Event::TransactionEnded(ended) = &event {
+            self.add_markers(ended);
+        }
+        self.proposal.events.push(event);
+    }
+
+    /// Applies the event of a batch and takes its bytes along.
+    pub(crate) fn apply_batch(&mut self, event: Event, payload: Payload) {
+        self.proposal.payloads.push(payload);
+        self.apply(event);
+    }
+
+    /// Events that change an identity, start or end a transaction or reserve ids are synced before their answer in
+    /// durability `interval` too (design section 4).
+    fn must_be_synced(&self, event: &Event) -> bool {
+        match event {
+            Event::ShardStarted(_)
+            | Event::ProducerIdsReserved(_)
+            | Event::TransactionalIdInitialized(_)
+            | Event::TransactionEnded(_)
+            | Event::TransactionalIdExpired(_) => true,
+            Event::TransactionExtended(extended) => self.state().starts_transaction(extended),
+            Event::TopicCreated(_)
+            | Event::TopicDeleted(_)
+            | Event::BatchAppended(_)
+            | Event::ProducersShrunk(_)
+            | Event::StubsDropped(_)
+            | Event::OffsetsCommitted(_)
+            | Event::PendingOffsetsAdded(_) => false,
+        }
+    }
+
+    /// The control batches of an ended transaction; their places stand in the event.
+    fn add_markers(&mut self, ended: &TransactionEnded) {
+        let epoch = self.state().eos.shard_epoch();
+        let marker = Marker {
+            kind: match ended.outcome {
+                semel_events::Outcome::Abort => MarkerKind::Abort,
+                semel_events::Outcome::Commit => MarkerKind::Commit,
+            },
+            stamp: ended.marker_stamp,
+            coordinator_epoch: CoordinatorEpoch::from(epoch),
+            timestamp: ended.wall,
+        };
+        self.proposal.payloads.extend(ended.markers.iter().map(|place| Payload {
+            partition: place.partition,
+            base_offset: place.offset,
+            count: 1,
+            max_timestamp: ended.wall.as_ms(),
+            bytes: marker.to_batch(place.offset, LeaderEpoch::from(epoch)).into_bytes(),
+        }));
+    }
+
+    /// Asks the coordinator, applies what it decided, and gives its answer.
+    pub(crate) fn decide(&mut self, command: Command) -> Result<Reply, Refusal> {
+        self.decide_if(command, |_| Ok::<(), Refusal>(()))
+    }
+
+    /// The same, but if the coordinator agrees and `objection` then does not, nothing of it is applied to the state.
+    pub(crate) fn decide_if<E: From<Refusal>>(
+        &mut self,
+        command: Command,
+        objection: impl FnOnce(&State) -> Result<(), E>,
+    ) -> Result<Reply, E> {
+        let token = self.request.map(|request| request.token).unwrap_or_default();
+        let decision = self.ask(token, command);
+        let mut answer = None;
+        for (answered, result) in decision.answers {
+            assert_eq!(answered, token, "with one shard no request is parked");
+            answer = Some(result);
+        }
+        let answer = answer.expect("a request is answered by the decision on it");
+        let (agreed, holds) = match answer {
+            Err(refusal) => (Err(E::from(refusal)), true),
+            Ok(reply) => match objection(self.state()) {
+                Ok(()) => (Ok(reply), true),
+                Err(objection) => (Err(objection), false),
+            },
+        };
+        if holds {
+            decision.events.into_iter().for_each(|event| self.apply(event));
+        }
+        self.node.volatile.apply_changes(decision.changes);
+        agreed
+    }
+
+    /// Does what time asks for: a bounded part of it. The rest is due at once.
+    pub(super) fn tick(&mut self) {
+        let decision = self.ask(RequestToken::default(), Command::Tick);
+        decision.events.into_iter().for_each(|event| self.apply(event));
+        self.node.volatile.apply_changes(decision.changes);
+        let due = self.state().eos.producers_due(&self.node.eos_settings, self.context.now);
+        if let Some(event) = due.event {
+            self.apply(event);
+        }
+    }
+
+    fn ask(&self, token: RequestToken, command: Command) -> txn::Decision {
+        let request = Request { token, connection: self.connection(), command };
+        txn::decide(&self.state().eos, &self.node.volatile, &self.node.eos_settings, &request, self.context)
+    }
+
+    /// Judges a batch and notes the judgement.
+    pub(crate) fn judge(
+        &mut self,
+        scope: &ProduceScope<'_>,
+        partition: PartitionHandle,
+        stamp: &BatchStamp,
+    ) -> Judgement {
+        let judgement = self.state().eos.judge(&self.node.volatile, scope, partition, stamp);
+        self.node.volatile.note_produce(scope, stamp, partition, &judgement);
+        judgement
+    }
+
+    /// Notes that a batch was refused for want of room.
+    pub(crate) fn refused_for_room(&mut self, partition: PartitionHandle, stamp: &BatchStamp) {
+        self.node.volatile.refused_for_room(partition, stamp);
+    }
+
+    /// A fresh topic id, from this step's entropy: one step may make many.
+    pub(crate) fn new_topic_id(&mut self) -> TopicId {
+        self.topic_ids += 1;
+        let id = topic_id(&self.context.entropy, self.topic_ids);
+        assert!(self.state().catalog.topic_by_id(id).is_none(), "topic ids are random and unique");
+        id
+    }
+
+    /// The next producer id that nobody has.
+    pub(crate) fn next_unissued_id(&self) -> semel_types::ProducerId {
+        self.state().eos.next_unissued_id(&self.node.volatile)
+    }
+
+    /// The proposal, if this step changed anything.
+    pub(super) fn finish(self) -> Option<Proposal> {
+        let changed = !self.proposal.events.is_empty();
+        if changed {
+            super::check::after_step(&self.node.state, self.node.last);
+        }
+        changed.then_some(self.proposal)
+    }
+}
+
+/// A random (version 4) UUID: the entropy's halves, each mixed with a count.
+fn topic_id(entropy: &[u8; 32], count: u64) -> TopicId {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&entropy[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let mixed = |first: u64, second: u64| {
+        let mut x = first.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ x >> 31) ^ second
+    };
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&mixed(word(8), word(0)).to_be_bytes());
+    id[8..].copy_from_slice(&mixed(word(16), word(24)).to_be_bytes());
+    id[6] = id[6] & 0x0f | 0x40;
+    id[8] = id[8] & 0x3f | 0x80;
+    TopicId::new(id)
+}
