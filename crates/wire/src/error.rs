@@ -28,6 +28,11 @@ pub enum DecodeErrorKind {
     },
     /// A length or count below the null marker `-1`.
     NegativeLength(i64),
+    /// A string of more than 32767 bytes, in whatever version (upstream's generated readers refuse it too).
+    TextTooLong {
+        /// Its length.
+        length: usize,
+    },
     /// Null where this version has none.
     UnexpectedNull,
     /// An array claims more elements than the remaining bytes can hold.
@@ -41,8 +46,6 @@ pub enum DecodeErrorKind {
     TooDense,
     /// A variable-length integer longer than its type.
     VarintTooLong,
-    /// A string that is not UTF-8.
-    NotUtf8,
     /// A tagged field whose content does not fill its announced size.
     TagSizeMismatch {
         /// The field's tag.
@@ -81,11 +84,11 @@ impl fmt::Display for DecodeErrorKind {
         match self {
             Self::Truncated { needed, left } => write!(f, "needs {needed} bytes, {left} left"),
             Self::NegativeLength(length) => write!(f, "length {length}"),
+            Self::TextTooLong { length } => write!(f, "string of {length} bytes"),
             Self::UnexpectedNull => f.write_str("null is not allowed"),
             Self::CountBeyondFrame { count, left } => write!(f, "{count} elements cannot be in {left} bytes"),
             Self::TooDense => f.write_str("the decoded form exceeds the memory this frame may use"),
             Self::VarintTooLong => f.write_str("variable-length integer too long"),
-            Self::NotUtf8 => f.write_str("not UTF-8"),
             Self::TagSizeMismatch { tag } => write!(f, "tagged field {tag} does not fill its size"),
             Self::UnsupportedVersion { version } => write!(f, "version {version} is not supported"),
             Self::TrailingBytes { count } => write!(f, "{count} bytes after the end"),

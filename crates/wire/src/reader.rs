@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 
 use bytes::Bytes;
 
-use crate::{DecodeError, DecodeErrorKind, Text};
+use crate::{DecodeError, DecodeErrorKind, Text, text::LONGEST_TEXT_BYTES};
 
 /// Memory that the decoded form of a small frame may always use, in bytes.
 pub const SMALL_FRAME_ALLOWANCE_BYTES: usize = 64 * 1024;
@@ -12,10 +12,34 @@ pub const SMALL_FRAME_ALLOWANCE_BYTES: usize = 64 * 1024;
 /// Memory that the decoded form may use for each byte of a larger frame.
 pub const ALLOWANCE_PER_FRAME_BYTE: usize = 4;
 
+/// What the copy of a string that is not UTF-8 takes besides its length.
+const CLEANED_TEXT_BYTES: usize = 64;
+
+/// How the length of a string or an array is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Prefix {
+    /// A variable-length number, one more than the length; 0 is null (KIP-482).
+    Compact,
+    /// 16 bits; -1 is null.
+    Short,
+    /// 32 bits; -1 is null.
+    Long,
+}
+
+impl Prefix {
+    pub(crate) const fn of_text(compact: bool) -> Self {
+        if compact { Self::Compact } else { Self::Short }
+    }
+
+    pub(crate) const fn of_array(compact: bool) -> Self {
+        if compact { Self::Compact } else { Self::Long }
+    }
+}
+
 /// A cursor over one frame.
 ///
-/// Strings and record bytes are slices of the frame. Arrays are the only thing that takes memory: their capacity is
-/// bounded by the bytes that are present, and in total by the larger of [`SMALL_FRAME_ALLOWANCE_BYTES`] and
+/// Strings and record bytes are slices of the frame. Only arrays take memory, and strings that are not UTF-8 (see
+/// [`Text`]): their capacity is bounded by the bytes that are present, and in total by the larger of [`SMALL_FRAME_ALLOWANCE_BYTES`] and
 /// [`ALLOWANCE_PER_FRAME_BYTE`] times the frame; beyond that, reading fails with [`DecodeErrorKind::TooDense`].
 #[derive(Debug)]
 pub struct Reader {
@@ -105,42 +129,45 @@ impl Reader {
         Err(DecodeError::at(start, DecodeErrorKind::VarintTooLong))
     }
 
-    /// A length: `None` for null. Compact lengths are stored plus one.
-    fn length(&mut self, compact: bool, wide: bool) -> Result<Option<usize>, DecodeError> {
-        if compact {
-            return Ok((self.unsigned_varint()? as usize).checked_sub(1));
-        }
+    /// A length: `None` for null.
+    fn length(&mut self, prefix: Prefix) -> Result<Option<usize>, DecodeError> {
         let start = self.at;
-        let length = if wide {
-            i32::from_be_bytes(self.array()?)
-        } else {
-            i32::from(i16::from_be_bytes(self.array()?))
+        let length = match prefix {
+            Prefix::Compact => return Ok((self.unsigned_varint()? as usize).checked_sub(1)),
+            Prefix::Short => i32::from(i16::from_be_bytes(self.array()?)),
+            Prefix::Long => i32::from_be_bytes(self.array()?),
         };
         match length {
             -1 => Ok(None),
-            _ => usize::try_from(length)
-                .map(Some)
-                .map_err(|_| DecodeError::at(start, DecodeErrorKind::NegativeLength(i64::from(length)))),
+            _ => {
+                let negative = DecodeErrorKind::NegativeLength(i64::from(length));
+                usize::try_from(length).map(Some).map_err(|_| DecodeError::at(start, negative))
+            }
         }
     }
 
     pub(crate) fn text(&mut self, compact: bool) -> Result<Option<Text>, DecodeError> {
-        let Some(length) = self.length(compact, false)? else {
+        let length_at = self.at;
+        let Some(length) = self.length(Prefix::of_text(compact))? else {
             return Ok(None);
         };
+        if length > LONGEST_TEXT_BYTES {
+            return Err(DecodeError::at(length_at, DecodeErrorKind::TextTooLong { length }));
+        }
         let start = self.take(length)?;
         if length == 0 {
             return Ok(Some(Text::EMPTY));
         }
         let shared = self.shared.get_or_insert_with(|| Arc::new(self.frame.clone()));
-        match Text::slice(shared, start, length) {
-            Some(text) => Ok(Some(text)),
-            None => Err(DecodeError::at(start, DecodeErrorKind::NotUtf8)),
+        if let Some(text) = Text::slice(shared, start, length) {
+            return Ok(Some(text));
         }
+        self.pay(length + CLEANED_TEXT_BYTES)?;
+        Ok(Some(Text::cleaned(&self.frame[start..start + length])))
     }
 
     pub(crate) fn bytes(&mut self, compact: bool) -> Result<Option<Bytes>, DecodeError> {
-        let Some(length) = self.length(compact, true)? else {
+        let Some(length) = self.length(Prefix::of_array(compact))? else {
             return Ok(None);
         };
         let start = self.take(length)?;
@@ -154,7 +181,7 @@ impl Reader {
         element_bytes: usize,
     ) -> Result<Option<usize>, DecodeError> {
         let start = self.at;
-        let Some(count) = self.length(compact, true)? else {
+        let Some(count) = self.length(Prefix::of_array(compact))? else {
             return Ok(None);
         };
         let left = self.left();
@@ -167,12 +194,17 @@ impl Reader {
 
     /// An empty vector with room for exactly `count` elements, paid from the allowance.
     pub(crate) fn vector<T>(&mut self, count: usize) -> Result<Vec<T>, DecodeError> {
-        let bytes = count.saturating_mul(size_of::<T>());
+        self.pay(count.saturating_mul(size_of::<T>()))?;
+        Ok(Vec::with_capacity(count))
+    }
+
+    /// Takes memory from the allowance.
+    fn pay(&mut self, bytes: usize) -> Result<(), DecodeError> {
         match self.allowance_bytes.checked_sub(bytes) {
-            Some(allowance_bytes) => self.allowance_bytes = allowance_bytes,
+            Some(rest) => self.allowance_bytes = rest,
             None => return Err(self.error(DecodeErrorKind::TooDense)),
         }
-        Ok(Vec::with_capacity(count))
+        Ok(())
     }
 
     /// Reads a section of tagged fields: `known` reads the value of a tag that it knows and returns true, or leaves

@@ -1,11 +1,17 @@
 //! Strings on the wire.
 
-use alloc::sync::Arc;
+use alloc::{string::String, sync::Arc};
 use core::{fmt, num::NonZeroU32, ops::Deref};
 
 use bytes::Bytes;
 
+/// Longest string on the wire, in every version: what was read can be sent back in any other version.
+pub(crate) const LONGEST_TEXT_BYTES: usize = i16::MAX as usize;
+
 /// A string that borrows from the frame it was read from, without a lifetime: 16 bytes, cheap to clone.
+///
+/// Bytes that are not UTF-8 read as `?`, one for one: Kafka takes such names and client ids too (with U+FFFD for them),
+/// and a text that never grows can be sent back in every version.
 ///
 /// It keeps its whole frame alive. State that outlives a request holds a name of `semel-types`
 /// (`TopicName::new(&text)`) instead.
@@ -22,7 +28,7 @@ impl Text {
     /// The empty string; allocates nothing.
     pub const EMPTY: Self = Self { frame: None, start: 0, length_plus_one: NonZeroU32::MIN };
 
-    /// A slice of a frame that was checked to be UTF-8; `None` if it is not, or lies outside of the first 4 GiB.
+    /// A slice of a frame; `None` if it is not UTF-8, or lies outside of the first 4 GiB.
     pub(crate) fn slice(frame: &Arc<Bytes>, start: usize, length: usize) -> Option<Self> {
         let bytes = frame.get(start..start.checked_add(length)?)?;
         core::str::from_utf8(bytes).ok()?;
@@ -31,6 +37,21 @@ impl Text {
             start: u32::try_from(start).ok()?,
             length_plus_one: NonZeroU32::MIN.checked_add(u32::try_from(length).ok()?)?,
         })
+    }
+
+    /// A copy of bytes that are not UTF-8, with `?` for each offending byte.
+    pub(crate) fn cleaned(bytes: &[u8]) -> Self {
+        let mut text = String::with_capacity(bytes.len());
+        for chunk in bytes.utf8_chunks() {
+            text.push_str(chunk.valid());
+            text.extend(chunk.invalid().iter().map(|_| '?'));
+        }
+        Self::owned(Bytes::from(text))
+    }
+
+    fn owned(bytes: Bytes) -> Self {
+        let length = bytes.len();
+        Self::slice(&Arc::new(bytes), 0, length).expect("UTF-8, and a wire string is shorter than 4 GiB")
     }
 
     /// The text.
@@ -59,8 +80,7 @@ impl From<&str> for Text {
         if text.is_empty() {
             return Self::EMPTY;
         }
-        let frame = Arc::new(Bytes::copy_from_slice(text.as_bytes()));
-        Self::slice(&frame, 0, text.len()).expect("a wire string is shorter than 4 GiB")
+        Self::owned(Bytes::copy_from_slice(text.as_bytes()))
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use bytes::Bytes;
 
-use crate::{EncodeError, EncodeErrorKind};
+use crate::{EncodeError, EncodeErrorKind, reader::Prefix, text::LONGEST_TEXT_BYTES};
 
 /// Bytes of a message in the making: a buffer, and large record slices kept aside uncopied.
 #[derive(Clone, Debug, Default)]
@@ -100,30 +100,37 @@ impl Writer {
         self.buffer.push(value as u8);
     }
 
-    /// A length or count, `None` for null, with the given width when not compact.
-    fn length(&mut self, length: Option<usize>, compact: bool, wide: bool) -> Result<(), EncodeError> {
-        let limit = if wide || compact { i32::MAX as usize - 1 } else { i16::MAX as usize };
-        if let Some(length) = length.filter(|length| *length > limit) {
-            return Err(EncodeError::of(EncodeErrorKind::TooLong { length }));
+    /// A length, `None` for null; the caller has checked that it fits.
+    fn length(&mut self, length: Option<usize>, prefix: Prefix) {
+        match prefix {
+            Prefix::Compact => self.unsigned_varint(length.map_or(0, |length| length as u32 + 1)),
+            Prefix::Short => self.put(&length.map_or(-1, |length| length as i16).to_be_bytes()),
+            Prefix::Long => self.put(&length.map_or(-1, |length| length as i32).to_be_bytes()),
         }
-        if compact {
-            self.unsigned_varint(length.map_or(0, |length| length as u32 + 1));
-        } else if wide {
-            self.put(&length.map_or(-1, |length| length as i32).to_be_bytes());
-        } else {
-            self.put(&length.map_or(-1, |length| length as i16).to_be_bytes());
-        }
-        Ok(())
     }
 
     pub(crate) fn text(&mut self, text: Option<&str>, compact: bool) -> Result<(), EncodeError> {
-        self.length(text.map(str::len), compact, false)?;
+        let length = text.map(str::len);
+        check_length(length, LONGEST_TEXT_BYTES)?;
+        self.length(length, Prefix::of_text(compact));
         self.put(text.unwrap_or_default().as_bytes());
         Ok(())
     }
 
     pub(crate) fn count(&mut self, count: Option<usize>, compact: bool) -> Result<(), EncodeError> {
-        self.length(count, compact, true)
+        check_length(count, LARGEST_COUNT)?;
+        self.length(count, Prefix::of_array(compact));
+        Ok(())
+    }
+}
+
+/// Most elements of an array, and bytes of records, in every version.
+const LARGEST_COUNT: usize = i32::MAX as usize;
+
+fn check_length(length: Option<usize>, largest: usize) -> Result<(), EncodeError> {
+    match length {
+        Some(length) if length > largest => Err(EncodeError::of(EncodeErrorKind::TooLong { length })),
+        _ => Ok(()),
     }
 }
 

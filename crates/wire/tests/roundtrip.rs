@@ -101,13 +101,22 @@ fn null_is_refused_where_the_version_has_none() {
 }
 
 #[test]
-fn a_string_longer_than_its_length_field_is_refused() {
-    let long = "x".repeat(40_000);
-    let request = ProduceRequest { transactional_id: Some(Text::from(long.as_str())), ..Default::default() };
-    let error = request.encode(8, &mut Vec::new()).expect_err("16 bits of length");
-    assert_eq!(error.kind, EncodeErrorKind::TooLong { length: 40_000 });
-    assert_eq!(error.field, "ProduceRequest.transactional_id");
-    request.encode(9, &mut Vec::new()).expect("compact lengths have no such limit");
+fn a_string_of_more_than_32767_bytes_is_refused_in_every_version() {
+    let long = "x".repeat(32_768);
+    let request = |id: &str| ProduceRequest { transactional_id: Some(Text::from(id)), ..Default::default() };
+    for version in [8, 9] {
+        let error = request(&long).encode(version, &mut Vec::new()).expect_err("too long");
+        assert_eq!(error.kind, EncodeErrorKind::TooLong { length: 32_768 });
+        assert_eq!(error.field, "ProduceRequest.transactional_id");
+        let longest = request(&long[1..]);
+        let mut bytes = Vec::new();
+        longest.encode(version, &mut bytes).expect("just fits");
+        assert_eq!(ProduceRequest::decode(&mut Reader::new(bytes), version), Ok(longest));
+    }
+    let mut compact = vec![0x81, 0x80, 2];
+    compact.extend(long.bytes());
+    let error = ProduceRequest::decode(&mut Reader::new(compact), 9).expect_err("too long");
+    assert_eq!(error.kind, DecodeErrorKind::TextTooLong { length: 32_768 });
 }
 
 #[test]
