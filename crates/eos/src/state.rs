@@ -159,6 +159,12 @@ impl State {
         &self.transactions
     }
 
+    /// What each producer wrote where.
+    #[must_use]
+    pub const fn producers(&self) -> &Table {
+        &self.producers
+    }
+
     /// All partitions by handle.
     pub fn partitions(&self) -> impl Iterator<Item = (PartitionHandle, &PartitionState)> {
         self.partitions.iter()

@@ -17,7 +17,8 @@ use super::{
 /// Producer ids in one page.
 pub(super) const PER_PAGE: usize = 64;
 
-/// When something here has to be looked at again. Never later than the truth: raised only by looking.
+/// When something here has to be looked at again. Never later than the truth: raised only by looking. Entries of an
+/// owned id, which an open transaction may keep, are looked at up to ten minutes late.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hints {
     /// No entry without an open transaction was last written before this moment.
@@ -235,7 +236,7 @@ impl Page {
         self.hints = slots.fold(Hints::NONE, Hints::earlier);
     }
 
-    fn slot_hints(&self, at: usize, look_again: Now) -> Hints {
+    pub(super) fn slot_hints(&self, at: usize, look_again: Now) -> Hints {
         let slot = &self.slots[at];
         let mut hints = match &slot.held {
             Held::Nothing => Hints::NONE,
