@@ -70,7 +70,8 @@ impl Iterator for RecordHeaders {
 impl Batch {
     /// Checks that the header's count agrees with its last offset delta and, in an uncompressed batch, that there are
     /// exactly that many records with offset deltas 0, 1, 2 and so on. Records are walked by their lengths; what is
-    /// in them is left to [`Batch::records`].
+    /// in them is left to [`Batch::records`]. Compressed batches, also of an unknown compression, are judged by their
+    /// header alone.
     ///
     /// # Errors
     ///

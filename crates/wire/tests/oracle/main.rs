@@ -1,6 +1,7 @@
 //! Every API and version that crate `kafka-protocol` knows, against it: what we write it reads as the same values
 //! under the same names, and what it writes we read as the same message, byte for byte.
 
+mod batches;
 mod values;
 
 use bytes::{Bytes, BytesMut};
