@@ -11,9 +11,9 @@ use semel_events::{
     TopicDeleted, Visible,
 };
 use semel_types::{
-    ConnectionNumber, Context, DurationMs, LogSequence, Now, Offset, PartitionHandle, PayloadChecksum,
-    ProducerEpoch, ProducerId, ProducerStamp, RequestToken, Sequence, ShardEpoch, ShardId, TopicId,
-    TopicName, TransactionalId, WallTime,
+    ClusterId, ConnectionNumber, Context, DurationMs, LogSequence, Now, Offset, PartitionHandle,
+    PayloadChecksum, ProducerEpoch, ProducerId, ProducerStamp, RequestToken, Sequence, ShardEpoch, ShardId,
+    TopicId, TopicName, TransactionalId, WallTime,
 };
 
 /// The first producer id of a shard in tests.
@@ -101,6 +101,7 @@ impl Shard {
         self.apply(
             ShardStarted {
                 shard: ShardId::new(0),
+                cluster: ClusterId::new([9; 16]),
                 shard_epoch: ShardEpoch::new(shard_epoch),
                 now: now(self.now),
                 wall: WallTime::from_ms(self.now),
