@@ -162,10 +162,14 @@ impl World {
         next_wake(&self.state, &self.settings)
     }
 
-    /// Lets time pass, then ticks.
+    /// Lets time pass, then ticks; idle producers shrink.
     pub fn pass(&mut self, ms: i64) {
         self.now_ms += ms;
         self.tick();
+        while let Some(event) = self.state.producers_due(&self.settings, Now::from_ms(self.now_ms)).event {
+            self.apply(event);
+        }
+        assert_eq!(self.state.check(), Ok(()));
     }
 
     pub fn init_command(&self, name: Option<&str>, carried: Option<ProducerStamp>) -> Command {
