@@ -336,7 +336,7 @@ impl World {
         })
     }
 
-    /// EOS-02 of the log: replaying it gives the same state, and so does a snapshot of it.
+    /// EOS-40: replaying the log gives the same state, and so does a snapshot of it.
     pub fn assert_replays(&self) {
         let mut replayed = State::new();
         for (number, event) in (1..).zip(&self.log) {
