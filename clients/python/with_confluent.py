@@ -1,5 +1,6 @@
 """confluent-kafka: librdkafka behind a Python face."""
 
+import functools
 import json
 import logging
 import time
@@ -55,9 +56,13 @@ def run():
 
 def create_topic(what, partitions, bootstrap=BOOTSTRAP):
     topic = name("confluent-" + what)
-    admin = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+    admin(bootstrap).create_topics([NewTopic(topic, partitions, 1)])[topic].result()
     return topic
+
+
+@functools.cache
+def admin(bootstrap):
+    return AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
 
 
 def producer(settings={}, bootstrap=BOOTSTRAP):
