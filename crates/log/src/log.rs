@@ -1,184 +1,90 @@
 //! The log as the node and the server see it.
 
 use std::{
-    fmt, io,
+    io,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle},
 };
 
-use bytes::Bytes;
-use semel_events::DecodeError;
-use semel_types::{LeaderEpoch, LogSequence, PartitionHandle};
+use semel_types::{LeaderEpoch, LogSequence};
 
 use crate::{
-    BlockCache, BlockSource, FileNumber, Options, Outcome, Proposal, Published, Room, RoomClass,
-    SnapshotSource, StateMachine,
+    BlockCache, Durability, Engine, FileNumber, OpenError, Options, Outcome, Proposal, Published, Room,
+    RoomClass, SnapshotSource, StartError, StateMachine,
+    background::{Background, Desk},
+    disk::{Disk, MemoryDisk, RealDisk},
+    files::{FileRules, Files, Preparer},
+    format::group::Kind,
+    open_group::{Chain, OpenGroup},
+    queue::{Queue, Stop},
+    recover::{self, End, Readers, Recovered, shard_epoch},
+    room::RoomBook,
+    salvage::{Salvaged, salvage_disk},
+    snapshot::Snapshots,
+    thread::{Bell, LogThread, Shared},
+    writer::{Parts, Progress, WriteRules, Writer},
 };
 
-/// Why a log cannot be opened. Nothing was changed on the disk.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Another process has the directory.
-    InUse {
-        /// Which directory.
-        directory: PathBuf,
-        /// Who has it, if known.
-        holder: String,
-    },
-    /// The directory cannot be used.
-    NotWritable {
-        /// Which directory.
-        directory: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// A newer Semel wrote it.
-    NewerFormat {
-        /// Which file.
-        name: String,
-        /// The version found.
-        found: u16,
-        /// The newest version known here.
-        known: u16,
-    },
-    /// Acknowledged data is damaged.
-    Corrupt(Corruption),
-    /// A snapshot or event has valid checksums but cannot be understood.
-    Undecodable {
-        /// Which file.
-        name: String,
-        /// Where in it.
-        position: u64,
-        /// What is wrong with it.
-        source: DecodeError,
-    },
-    /// The disk failed.
-    Io(io::Error),
-}
-
-/// What recovery knows of damage to acknowledged data.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Corruption {
-    /// The file's name.
-    pub name: String,
-    /// Where in it, in bytes.
-    pub position: u64,
-    /// First sequence that is missing.
-    pub first_missing: LogSequence,
-    /// Last sequence known to have been durable.
-    pub last_durable: LogSequence,
-    /// Partitions known to be affected.
-    pub partitions: Vec<PartitionHandle>,
-}
-
-impl fmt::Display for Corruption {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "acknowledged data is damaged: {} at byte {}, log sequences {} to {}",
-            self.name, self.position, self.first_missing, self.last_durable
-        )?;
-        for (index, partition) in self.partitions.iter().enumerate() {
-            write!(f, "{}{partition}", if index == 0 { ", partitions " } else { ", " })?;
-        }
-        f.write_str(
-            "; nothing was changed; restore the file, or run `semel log salvage` to set the rest of the log aside \
-             and start without it",
-        )
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InUse { directory, holder } => {
-                write!(f, "{} is in use by {holder}", directory.display())
-            }
-            Self::NotWritable { directory, source } => {
-                write!(f, "{} is not writable: {source}", directory.display())
-            }
-            Self::NewerFormat { name, found, known } => write!(
-                f,
-                "{name} has format version {found}, this Semel knows up to {known}: a newer Semel wrote it"
-            ),
-            Self::Corrupt(corruption) => corruption.fmt(f),
-            Self::Undecodable { name, position, source } => {
-                write!(f, "{name} at byte {position} cannot be understood: {source}")
-            }
-            Self::Io(source) => write!(f, "the disk failed: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<io::Error> for OpenError {
-    fn from(source: io::Error) -> Self {
-        Self::Io(source)
-    }
-}
-
-/// Why a log could not be started.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// It was started before, or shut down.
-    AlreadyStarted,
-    /// The disk failed.
-    Io(io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AlreadyStarted => f.write_str("the log was started before"),
-            Self::Io(source) => write!(f, "the log's first group could not be written: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<io::Error> for StartError {
-    fn from(source: io::Error) -> Self {
-        Self::Io(source)
-    }
-}
+/// A snapshot that took longer than this is not written at shutdown.
+const SHUTDOWN_SNAPSHOT_MS: u64 = 500;
 
 /// An opened log and what recovery found.
 pub struct Opened {
     /// The log; it serves reads at once and writes after [`Log::start`].
     pub log: Log,
-    /// The last stop was clean: nothing acknowledged can be missing.
+    /// The last stop was a clean shutdown.
     pub clean: bool,
+    /// The last stop was not clean and answers were given before the sync: acknowledged writes may be missing.
+    pub may_have_lost_writes: bool,
     /// The directory held no log.
     pub fresh: bool,
     /// Last sequence found; the machine has applied everything up to it.
     pub last_sequence: LogSequence,
 }
 
-/// Called by the log's thread.
+/// Called by the log's threads: be quick, and never call the log's `shutdown` from it.
 pub type OnOutcome = Box<dyn Fn(Outcome) + Send + Sync>;
 
 /// The one log of a shard. All methods may be called from any thread, but only one thread submits.
 pub struct Log {
-    published: Arc<Published>,
-    cache: Arc<BlockCache>,
-    on_outcome: OnOutcome,
-    last: Mutex<LogSequence>,
+    shared: Arc<Shared>,
+    disk: Arc<dyn Disk>,
+    idle: Mutex<Option<Idle>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Event bytes since the last snapshot.
+    event_bytes: AtomicU64,
 }
 
-struct NoFiles;
+/// What recovery found, until the log is started.
+struct Idle {
+    end: End,
+    identity: u64,
+    files: Vec<crate::files::LogFile>,
+    rubbish: Vec<String>,
+    background: Background,
+}
 
-impl BlockSource for NoFiles {
-    fn read(&self, _: FileNumber, _: u64, _: usize) -> io::Result<Bytes> {
-        Err(io::ErrorKind::NotFound.into())
+fn disk_of(options: &Options) -> (Arc<dyn Disk>, PathBuf) {
+    match &options.engine {
+        Engine::Files(path) => (Arc::new(RealDisk::new(path, options.direct)), path.clone()),
+        Engine::Memory => (Arc::new(MemoryDisk::default()), PathBuf::from("memory")),
+        Engine::Disk(disk) => (disk.clone(), PathBuf::from("disk")),
     }
+}
 
-    fn try_read_cached(&self, _: FileNumber, _: u64, _: usize) -> io::Result<Option<Bytes>> {
-        Err(io::ErrorKind::NotFound.into())
-    }
+/// `semel log salvage`: cuts the log where [`Log::open`] refuses it, after setting the rest aside; `None` if it
+/// would open.
+///
+/// # Errors
+/// As [`Log::open`].
+pub fn salvage(options: &Options) -> Result<Option<Salvaged>, OpenError> {
+    let (disk, directory) = disk_of(options);
+    recover::lock(&*disk, directory)?;
+    salvage_disk(disk, options)
 }
 
 impl Log {
@@ -189,77 +95,220 @@ impl Log {
     /// [`OpenError`]; its text is for the operator.
     pub fn open(
         options: Options,
-        _machine: &mut dyn StateMachine,
+        machine: &mut dyn StateMachine,
         on_outcome: OnOutcome,
     ) -> Result<Opened, OpenError> {
-        let cache = BlockCache::new(Arc::new(NoFiles), options.cache_bytes, options.pinned_bytes);
-        let log = Self {
-            published: Arc::new(Published::new()),
-            cache: Arc::new(cache),
-            on_outcome,
-            last: Mutex::default(),
-        };
-        Ok(Opened { log, clean: true, fresh: true, last_sequence: LogSequence::new(0) })
+        let (disk, directory) = disk_of(&options);
+        recover::lock(&*disk, directory)?;
+        let published = Arc::new(Published::new());
+        let files = Arc::new(Files::new(disk.clone()));
+        let cache = Arc::new(BlockCache::new(files.clone(), options.cache_bytes, options.pinned_bytes));
+        let readers = Readers { published: &published, cache: &cache, files: &files };
+        let recovered = recover::recover(disk.clone(), &options, machine, &readers)?;
+        let (end, fresh) = (recovered.end, recovered.fresh);
+        let after = end.boundary.after;
+        let log = Self::assemble(options, disk, (published, files, cache), recovered, on_outcome);
+        Ok(Opened {
+            log,
+            clean: fresh || after.is_stop,
+            may_have_lost_writes: after.answers_early && !after.is_stop,
+            fresh,
+            last_sequence: end.boundary.sequence,
+        })
+    }
+
+    fn assemble(
+        options: Options,
+        disk: Arc<dyn Disk>,
+        (published, readable, cache): (Arc<Published>, Arc<Files>, Arc<BlockCache>),
+        recovered: Recovered,
+        on_outcome: OnOutcome,
+    ) -> Self {
+        let Recovered { end, identity, files, spares, reserve, snapshots, rubbish, .. } = recovered;
+        let rules = FileRules::new(&options, identity);
+        let next = files.last().map_or((FileNumber::new(1), rules.bytes_min), |file| {
+            (file.number.next(), rules.next_length(file.length))
+        });
+        let book = Arc::new(RoomBook::default());
+        files.iter().for_each(|file| readable.insert(file.clone()));
+        let preparer = Preparer::new(disk.clone(), book.clone(), rules, next, (spares, reserve));
+        let (preparer, progress) = (Arc::new(preparer), Arc::new(Progress::default()));
+        let parts = Parts { files: readable, preparer, book, published, cache, progress };
+        let desk = Arc::new(Desk::default());
+        let snapshots = Snapshots::new(disk.clone(), identity, options.shard, snapshots);
+        let background = Background::new(parts.clone(), desk.clone(), snapshots);
+        let queue = Queue::new(end.boundary.sequence, options.group_bytes_max);
+        let shared = Shared { queue, parts, desk, bell: Bell::default(), on_outcome, options };
+        Self {
+            shared: Arc::new(shared),
+            disk,
+            idle: Mutex::new(Some(Idle { end, identity, files, rubbish, background })),
+            threads: Mutex::default(),
+            event_bytes: AtomicU64::new(end.event_bytes),
+        }
     }
 
     /// Writes and syncs the `Open` group with the node's first events, then takes proposals. Returns the last
-    /// sequence of `first`, which is published by then.
+    /// sequence of `first`, which is durable and published by then.
     ///
     /// # Errors
     /// [`StartError`].
-    pub fn start(&self, _leader_epoch: LeaderEpoch, first: Proposal) -> Result<LogSequence, StartError> {
-        Ok(self.submit(first))
+    pub fn start(&self, leader_epoch: LeaderEpoch, first: Proposal) -> Result<LogSequence, StartError> {
+        let (sequence, log_thread, background) = self.begin(leader_epoch, first)?;
+        let shared = self.shared.clone();
+        let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            thread::Builder::new().name(name.to_owned()).spawn(run)
+        };
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.push(spawn("semel-log", Box::new(move || log_thread.run()))?);
+        threads.push(spawn("semel-log-bg", Box::new(move || shared.run_background(background)))?);
+        Ok(sequence)
+    }
+
+    /// The same without threads: the caller steps them.
+    pub(crate) fn begin(
+        &self,
+        leader_epoch: LeaderEpoch,
+        first: Proposal,
+    ) -> Result<(LogSequence, LogThread, Background), StartError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Idle { end, identity, files, rubbish, background } = idle.ok_or(StartError::AlreadyStarted)?;
+        for name in rubbish {
+            self.disk.remove(&name)?;
+        }
+        let parts = &self.shared.parts;
+        let mut place = end.boundary.place;
+        let current = match files.into_iter().next_back() {
+            Some(file) => file,
+            None => {
+                let file = parts.preparer.take(0)?;
+                parts.files.insert(file.clone());
+                place.file = file.number;
+                file
+            }
+        };
+        let options = &self.shared.options;
+        let chain = Chain {
+            identity,
+            shard: options.shard,
+            shard_epoch: shard_epoch(leader_epoch),
+            incarnation: self.disk.random() | 1,
+            answers_early: matches!(options.durability, Durability::Interval(_)),
+            sequence: end.boundary.sequence,
+            previous: end.boundary.previous,
+            place,
+            durable: end.boundary.sequence,
+            durable_end: place,
+        };
+        parts.published.set_leader_epoch(leader_epoch);
+        let rules = WriteRules { durability: options.durability, cached_max: options.group_bytes_max * 2 };
+        let mut writer = Writer::new(parts.clone(), rules, current, chain);
+        let mut group = OpenGroup::default();
+        group.add(first);
+        parts.book.promised.fetch_add(group.promised, Ordering::AcqRel);
+        self.event_bytes.fetch_add(group.events.len() as u64, Ordering::AcqRel);
+        self.shared.queue.advance(u64::from(group.count));
+        let sequence = writer.commit(Kind::Open, vec![group])?;
+        Ok((sequence, LogThread::new(self.shared.clone(), writer), background))
     }
 
     /// Takes one decision; its last sequence comes back at once, durability comes as an [`Outcome`]. Never waits
-    /// for the disk. A proposal without events gets the last sequence submitted so far.
+    /// for the disk. An empty proposal gets the last sequence submitted so far.
     pub fn submit(&self, proposal: Proposal) -> LogSequence {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = LogSequence::new(last.get() + proposal.events.len() as u64);
-        self.published.publish(*last, &[], proposal.visible);
-        (self.on_outcome)(Outcome::Durable(*last));
-        *last
+        let (sequence, bytes) = self.shared.queue.submit(proposal, &self.shared.parts.book);
+        self.event_bytes.fetch_add(bytes, Ordering::AcqRel);
+        sequence
     }
 
     /// What readers see.
     #[must_use]
     pub fn published(&self) -> &Arc<Published> {
-        &self.published
+        &self.shared.parts.published
     }
 
     /// Where readers get bytes.
     #[must_use]
     pub fn cache(&self) -> &Arc<BlockCache> {
-        &self.cache
+        &self.shared.parts.cache
     }
 
     /// Is there room for a command of at most this many bytes (events and batches)? Asked before it is decided;
-    /// the caller submits it, or asks anew, before it asks for the next one.
+    /// the caller submits it, or asks anew, before it asks for the next one. After `Wait`, an outcome comes when
+    /// asking again is worthwhile.
     #[must_use]
-    pub fn room(&self, _bytes: u64, _class: RoomClass) -> Room {
-        Room::Enough
+    pub fn room(&self, bytes: u64, class: RoomClass) -> Room {
+        let room = self.shared.parts.book.ask(bytes, class);
+        if room == Room::Wait {
+            self.shared.bell.ring();
+        }
+        room
     }
 
     /// Bytes submitted and not yet written; at 8 MiB the node takes no more Produce.
     #[must_use]
     pub fn waiting_bytes(&self) -> u64 {
-        0
+        self.shared.queue.waiting()
     }
 
-    /// True if [`Log::snapshot`] should be called.
+    /// True if [`Log::snapshot`] should be called: enough events since the last one, or dead files wait for one
+    /// while the disk is full.
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
-        false
+        let desk = &self.shared.desk;
+        let options = &self.shared.options;
+        if options.durability == Durability::Memory || desk.busy.load(Ordering::Acquire) {
+            return false;
+        }
+        let due = options.snapshot_interval_bytes.max(desk.last_bytes.load(Ordering::Acquire));
+        let full = self.shared.parts.book.full.load(Ordering::Acquire);
+        self.event_bytes.load(Ordering::Acquire) >= due || (full && desk.dead_waiting.load(Ordering::Acquire))
     }
 
     /// Writes a snapshot of the state after everything submitted so far. One at a time: another is dropped.
-    pub fn snapshot(&self, _source: Box<dyn SnapshotSource>) {}
+    pub fn snapshot(&self, source: Box<dyn SnapshotSource>) {
+        let in_memory = self.shared.options.durability == Durability::Memory;
+        if in_memory || self.shared.desk.busy.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.event_bytes.store(0, Ordering::Release);
+        self.shared.queue.boundary(source);
+    }
 
-    /// Writes everything submitted, a `Rest` group and, if `last` is given and worth it, a snapshot; then stops.
+    /// Writes everything submitted, the last group of a clean stop and, if `last` is given and worth it, a
+    /// snapshot; then stops.
     ///
     /// # Errors
-    /// The disk's error.
-    pub fn shutdown(&self, _last: Option<Box<dyn SnapshotSource>>) -> Result<(), io::Error> {
-        Ok(())
+    /// The disk's error, also one reported before.
+    pub fn shutdown(&self, last: Option<Box<dyn SnapshotSource>>) -> Result<(), io::Error> {
+        self.shared.queue.stop(Stop::Clean, last.filter(|_| self.is_worth_a_last_snapshot()));
+        self.join();
+        self.shared
+            .queue
+            .failure()
+            .map_or(Ok(()), |error| Err(io::Error::new(error.kind(), error.to_string())))
+    }
+
+    fn is_worth_a_last_snapshot(&self) -> bool {
+        let quick = self.shared.desk.last_took_ms.load(Ordering::Acquire) <= SHUTDOWN_SNAPSHOT_MS;
+        let in_memory = self.shared.options.durability == Durability::Memory;
+        quick && !in_memory && self.event_bytes.load(Ordering::Acquire) > 0
+    }
+
+    /// Waits for the log thread, then for the background to finish what it was handed.
+    fn join(&self) {
+        for handle in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if handle.join().is_err() {
+                self.shared.fail(io::Error::other("a thread of the log panicked"));
+            }
+            self.shared.bell.stop();
+        }
+    }
+}
+
+impl Drop for Log {
+    /// Without [`Log::shutdown`] the log ends as if the process were killed.
+    fn drop(&mut self) {
+        self.shared.queue.stop(Stop::Abandon, None);
+        self.join();
     }
 }

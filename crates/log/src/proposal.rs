@@ -55,6 +55,20 @@ pub struct Proposal {
     pub sync_now: bool,
 }
 
+impl Proposal {
+    /// Bytes of all its batches.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        self.payloads.iter().map(|payload| payload.bytes.len()).sum()
+    }
+
+    /// True if there is nothing to write and nothing to show.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.payloads.is_empty() && self.visible.is_empty()
+    }
+}
+
 /// What became of submitted proposals.
 #[derive(Clone, Debug)]
 pub enum Outcome {

@@ -5,7 +5,21 @@
 //! [`DiskFile::writes_are_durable`]; a new, renamed or removed name is durable only after
 //! [`Disk::sync_directory`]. What it does not do: retry, cache, or know formats.
 
-use std::{fmt, io, sync::Arc};
+mod memory;
+mod real;
+mod simulated;
+
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    hash::{BuildHasher, Hasher},
+    io,
+    sync::Arc,
+};
+
+pub use memory::MemoryDisk;
+pub use real::RealDisk;
+pub use simulated::SimulatedDisk;
 
 /// The unit of all positions and lengths that the log writes.
 pub const BLOCK: usize = 4096;
@@ -122,4 +136,18 @@ pub trait DiskFile: Send + Sync {
 
     /// Asks that later reads come from the disk, not from memory.
     fn drop_cache(&self);
+}
+
+/// Random bits from the system; the standard library's hash keys where the call is refused.
+fn random() -> u64 {
+    let mut raw = [0; 8];
+    match rustix::rand::getrandom(&mut raw, rustix::rand::GetRandomFlags::empty()) {
+        Ok(8) => u64::from_le_bytes(raw),
+        Ok(_) | Err(_) => RandomState::new().build_hasher().finish(),
+    }
+}
+
+/// True if the disk refused to give more space, which is no failure of the disk.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -1,0 +1,285 @@
+//! Writes groups: lays them out one after another, writes adjacent ones at once, syncs, publishes.
+//!
+//! Purpose: the part of the log thread that touches the disk, as a plain struct that tests step as well. Invariants:
+//! nothing is published before it is as durable as the durability promises; one write is in flight; after an error
+//! nothing more is written. What it does not do: wait, keep time, or decide when a group closes.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use semel_events::Visible;
+use semel_types::LogSequence;
+
+use crate::{
+    BlockCache, Durability, Extent, FileNumber, LogPosition as Place, Published,
+    buffer::Pool,
+    crash::crash_point,
+    files::{Files, LogFile, Preparer},
+    format::{
+        file::FIRST_GROUP,
+        group::Kind,
+        snapshot::{After, Boundary},
+    },
+    open_group::{Chain, ClosedGroup, OpenGroup},
+    room::RoomBook,
+};
+
+/// Everything that the writer shares with readers and with the background.
+#[derive(Clone)]
+pub struct Parts {
+    /// Files for readers.
+    pub files: Arc<Files>,
+    /// Makes the next file.
+    pub preparer: Arc<Preparer>,
+    /// What the node may know of room.
+    pub book: Arc<RoomBook>,
+    /// What readers see.
+    pub published: Arc<Published>,
+    /// Where readers get bytes.
+    pub cache: Arc<BlockCache>,
+    /// How far the writer is.
+    pub progress: Arc<Progress>,
+}
+
+/// How far the writer is, for the background.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Last durable sequence.
+    durable: AtomicU64,
+    /// The newest file that is full, durable and published.
+    sealed: AtomicU64,
+}
+
+impl Progress {
+    /// Last durable sequence.
+    pub fn durable(&self) -> LogSequence {
+        LogSequence::new(self.durable.load(Ordering::Acquire))
+    }
+
+    /// The newest file that is full, durable and published; 0 if there is none.
+    pub fn sealed(&self) -> FileNumber {
+        FileNumber::new(self.sealed.load(Ordering::Acquire))
+    }
+}
+
+/// How groups are written.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteRules {
+    /// When an outcome may be reported.
+    pub durability: Durability,
+    /// Groups larger than this bypass the cache.
+    pub cached_max: usize,
+}
+
+/// The writer. See the module.
+pub struct Writer {
+    parts: Parts,
+    rules: WriteRules,
+    pool: Arc<Pool>,
+    current: LogFile,
+    chain: Chain,
+    /// The current file has bytes that are written and not synced.
+    unsynced: bool,
+    last_kind: Kind,
+}
+
+/// Adjacent groups on their way to the disk.
+#[derive(Default)]
+struct Run {
+    start: Place,
+    groups: Vec<ClosedGroup>,
+    places: Vec<Place>,
+}
+
+impl Writer {
+    /// Goes on where `chain` ends, in `current`.
+    pub fn new(parts: Parts, rules: WriteRules, current: LogFile, chain: Chain) -> Self {
+        let writer = Self {
+            parts,
+            rules,
+            pool: Arc::new(Pool::default()),
+            current,
+            chain,
+            unsynced: false,
+            last_kind: Kind::Rest,
+        };
+        writer.note_room();
+        writer.note_progress();
+        writer
+    }
+
+    /// True if something is written that a sync would make durable.
+    pub fn is_unsynced(&self) -> bool {
+        self.unsynced
+    }
+
+    /// True if the last group needs no witness any more.
+    pub fn is_at_rest(&self) -> bool {
+        matches!(self.last_kind, Kind::Rest | Kind::Stop)
+    }
+
+    fn note_room(&self) {
+        let left = self.current.length.saturating_sub(self.chain.place.position);
+        self.parts.book.current.store(left, Ordering::Release);
+    }
+
+    fn note_progress(&self) {
+        let progress = &self.parts.progress;
+        progress.durable.store(self.chain.durable.get(), Ordering::Release);
+        progress.sealed.store(self.current.number.get() - 1, Ordering::Release);
+    }
+
+    /// Writes, syncs as the durability asks, and publishes whole groups. Returns the last sequence that may be
+    /// reported durable.
+    ///
+    /// # Errors
+    /// The disk failed: what was written is unknown, and nothing more may be.
+    pub fn commit(&mut self, kind: Kind, groups: Vec<OpenGroup>) -> io::Result<LogSequence> {
+        crash_point("before_write");
+        let sync = kind != Kind::Events || groups.iter().any(|group| group.sync_now);
+        let (mut extents, mut visible) = (Vec::new(), Vec::new());
+        let mut run = Run::default();
+        let mut promised = 0;
+        for mut group in groups {
+            self.lay_out(kind, &group, &mut run, &mut extents)?;
+            visible.append(&mut group.visible);
+            promised += group.promised;
+        }
+        let written = self.flush(run)?;
+        crash_point("after_write");
+        if sync || self.rules.durability == Durability::Sync {
+            self.sync()?;
+        }
+        crash_point("after_sync");
+        self.note_room();
+        self.parts.book.promised.fetch_sub(promised, Ordering::AcqRel);
+        self.publish(&extents, visible, written);
+        self.note_progress();
+        crash_point("after_publish");
+        self.last_kind = kind;
+        Ok(self.chain.sequence)
+    }
+
+    /// Closes one group at the end of the chain; what no longer fits the file goes to the next one.
+    fn lay_out(
+        &mut self,
+        kind: Kind,
+        group: &OpenGroup,
+        run: &mut Run,
+        extents: &mut Vec<Extent>,
+    ) -> io::Result<()> {
+        let plan = group.plan();
+        let total = plan.total as u64;
+        if self.chain.place.position + total > self.current.length {
+            let written = self.flush(std::mem::take(run))?;
+            self.cache(written);
+            self.change_file(total)?;
+        }
+        let closed = group.close(plan, kind, &self.chain, &self.pool);
+        if run.groups.is_empty() {
+            run.start = self.chain.place;
+        }
+        run.places.push(self.chain.place);
+        self.chain.place.position += total;
+        self.chain.sequence = LogSequence::new(self.chain.sequence.get() + u64::from(group.count));
+        self.chain.previous = closed.checksum;
+        extents.extend_from_slice(&closed.extents);
+        run.groups.push(closed);
+        Ok(())
+    }
+
+    /// Writes adjacent groups with one call.
+    fn flush(&mut self, run: Run) -> io::Result<Run> {
+        if run.groups.is_empty() {
+            return Ok(run);
+        }
+        let pieces: Vec<&[u8]> = run.groups.iter().map(|group| &*group.bytes).collect();
+        self.current.file.write(run.start.position, &pieces)?;
+        if self.current.file.writes_are_durable() {
+            self.note_durable();
+        } else {
+            self.unsynced = true;
+        }
+        Ok(run)
+    }
+
+    fn note_durable(&mut self) {
+        (self.chain.durable, self.chain.durable_end) = (self.chain.sequence, self.chain.place);
+    }
+
+    /// Makes everything written durable.
+    ///
+    /// # Errors
+    /// The disk failed; never retried.
+    pub fn sync(&mut self) -> io::Result<()> {
+        if self.unsynced {
+            self.current.file.sync()?;
+            self.unsynced = false;
+        }
+        self.note_durable();
+        let durable = self.chain.durable.get();
+        self.parts.progress.durable.store(durable, Ordering::Release);
+        Ok(())
+    }
+
+    fn change_file(&mut self, bytes: u64) -> io::Result<()> {
+        self.sync()?;
+        let next = self.parts.preparer.take(bytes)?;
+        assert_eq!(next.number, self.current.number.next(), "files follow each other");
+        self.parts.files.insert(next.clone());
+        self.chain.place = Place { file: next.number, position: FIRST_GROUP };
+        self.current = next;
+        Ok(())
+    }
+
+    fn cache(&self, written: Run) {
+        for (group, place) in written.groups.into_iter().zip(written.places) {
+            if !group.extents.is_empty() && group.bytes.len() <= self.rules.cached_max {
+                self.parts.cache.insert_written(place.file, place.position, group.bytes.into_bytes());
+            }
+        }
+    }
+
+    fn publish(&self, extents: &[Extent], visible: Vec<Visible>, written: Run) {
+        self.cache(written);
+        self.parts.published.publish(self.chain.sequence, extents, visible);
+    }
+
+    /// Writes an empty `Rest` group and syncs it: it witnesses everything before.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn rest(&mut self) -> io::Result<()> {
+        self.sync()?;
+        self.commit(Kind::Rest, vec![OpenGroup::default()]).map(drop)
+    }
+
+    /// Writes the last group of a clean stop.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn stop(&mut self) -> io::Result<()> {
+        self.sync()?;
+        self.commit(Kind::Stop, vec![OpenGroup::default()]).map(drop)
+    }
+
+    /// Where a snapshot of the state after everything written stands; makes the log durable up to there.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn boundary(&mut self) -> io::Result<Boundary> {
+        self.sync()?;
+        Ok(Boundary {
+            place: self.chain.place,
+            sequence: self.chain.sequence,
+            previous: self.chain.previous,
+            incarnation: self.chain.incarnation,
+            after: After { is_stop: self.last_kind == Kind::Stop, answers_early: self.chain.answers_early },
+        })
+    }
+}
