@@ -40,6 +40,7 @@ def run():
         fenced_on_send_offsets,
         transaction_times_out,
         offsets_in_a_transaction,
+        offsets_without_a_transaction,
     ):
         check(f"aiokafka_{body.__name__}", lambda: asyncio.run(asyncio.wait_for(body(), 60)))
     for body in (idempotent_produce_with_lost_answers, transactions_with_lost_answers):
@@ -254,6 +255,16 @@ async def offsets_in_a_transaction():
         await send_offset(sender, group, source, 9)
         await sender.abort_transaction()
         equal(5, await reader.committed(source), "offset after an abort")
+
+
+async def offsets_without_a_transaction():
+    group = await create_topic("plain-offsets", 1)
+    source = TopicPartition(group, 0)
+    async with consumer(COMMITTED, group) as reader:
+        reader.assign([source])
+        for offset in (3, 2):
+            await reader.commit({source: offset})
+            equal(offset, await reader.committed(source), "committed offset")
 
 
 async def is_committed(reader, source, offset):

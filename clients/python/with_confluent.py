@@ -1,5 +1,6 @@
 """confluent-kafka: librdkafka behind a Python face."""
 
+import functools
 import json
 import logging
 import time
@@ -34,6 +35,7 @@ SILENT.propagate = False
 def run():
     check("confluent_idempotent_produce_to_one_partition", lambda: idempotent_produce(1))
     check("confluent_idempotent_produce_to_three_partitions", lambda: idempotent_produce(3))
+    check("confluent_topic_made_on_first_use", topic_made_on_first_use)
     check("confluent_every_compression", every_compression)
     check("confluent_transactions_over_three_topics", transactions_over_three_topics)
     check("confluent_fenced_on_send", lambda: fenced_on_send("send", 0))
@@ -42,6 +44,7 @@ def run():
     check("confluent_fenced_on_send_offsets", fenced_on_send_offsets)
     check("confluent_transaction_times_out", transaction_times_out)
     check("confluent_offsets_in_a_transaction", offsets_in_a_transaction)
+    check("confluent_offsets_without_a_transaction", offsets_without_a_transaction)
     stricter(
         "confluent_takeover_in_one_request",
         "it answers CONCURRENT_TRANSACTIONS until the markers are written",
@@ -53,9 +56,13 @@ def run():
 
 def create_topic(what, partitions, bootstrap=BOOTSTRAP):
     topic = name("confluent-" + what)
-    admin = AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
+    admin(bootstrap).create_topics([NewTopic(topic, partitions, 1)])[topic].result()
     return topic
+
+
+@functools.cache
+def admin(bootstrap):
+    return AdminClient({"bootstrap.servers": bootstrap}, logger=SILENT)
 
 
 def producer(settings={}, bootstrap=BOOTSTRAP):
@@ -146,6 +153,12 @@ def idempotent_produce_with_lost_answers(bootstrap):
     sender.flush(60)
     equal([None] * RECORDS, reports, "delivery reports")
     equal([str(i) for i in range(RECORDS)], read(topic, 0, UNCOMMITTED, bootstrap), topic)
+
+
+def topic_made_on_first_use():
+    topic = name("confluent-made-on-first-use")
+    equal(None, send(producer(), topic, "first"), "the record")
+    equal(["first"], read(topic, 0, UNCOMMITTED), topic)
 
 
 def every_compression():
@@ -266,6 +279,15 @@ def offsets_in_a_transaction():
     send_offset(sender, reader, topic, 9)
     sender.abort_transaction(LIMIT_S)
     equal(5, committed_offset(reader, topic), "offset after an abort")
+    reader.close()
+
+
+def offsets_without_a_transaction():
+    group = create_topic("plain-offsets", 1)
+    reader = consumer(COMMITTED, group)
+    for offset in (3, 2):
+        reader.commit(offsets=[TopicPartition(group, 0, offset)], asynchronous=False)
+        equal(offset, committed_offset(reader, group), "committed offset")
     reader.close()
 
 

@@ -82,6 +82,27 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// Part of a transaction in the classic protocol, where the epoch does not tell one transaction from the next:
+    /// not to be executed once its client has gone (design section 4, the connection rule).
+    #[must_use]
+    pub const fn is_classic_transaction_request(&self) -> bool {
+        match self {
+            Self::AddPartitionsToTxn(_) | Self::AddOffsetsToTxn(_) => true,
+            Self::TxnOffsetCommit(asked) => asked.version < 5,
+            Self::EndTxn(asked) => asked.version < 5,
+            Self::Produce(_)
+            | Self::OffsetCommit(_)
+            | Self::OffsetFetch(_)
+            | Self::CreateTopics(_)
+            | Self::DeleteTopics(_)
+            | Self::InitProducerId(_)
+            | Self::WriteTxnMarkers(_)
+            | Self::CreateMissing { .. } => false,
+        }
+    }
+}
+
 /// A request on its way to the node.
 #[derive(Clone, Debug)]
 pub struct NodeRequest {

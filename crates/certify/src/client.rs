@@ -8,67 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use semel_wire::{
-    DecodeError, EncodeError, Message, Reader, ResponseHeader,
-    api::{
-        add_offsets_to_txn::{AddOffsetsToTxnRequest, AddOffsetsToTxnResponse},
-        add_partitions_to_txn::{AddPartitionsToTxnRequest, AddPartitionsToTxnResponse},
-        api_versions::{ApiVersionsRequest, ApiVersionsResponse},
-        create_topics::{CreateTopicsRequest, CreateTopicsResponse},
-        delete_topics::{DeleteTopicsRequest, DeleteTopicsResponse},
-        describe_cluster::{DescribeClusterRequest, DescribeClusterResponse},
-        describe_configs::{DescribeConfigsRequest, DescribeConfigsResponse},
-        end_txn::{EndTxnRequest, EndTxnResponse},
-        fetch::{FetchRequest, FetchResponse},
-        find_coordinator::{FindCoordinatorRequest, FindCoordinatorResponse},
-        init_producer_id::{InitProducerIdRequest, InitProducerIdResponse},
-        list_offsets::{ListOffsetsRequest, ListOffsetsResponse},
-        metadata::{MetadataRequest, MetadataResponse},
-        offset_commit::{OffsetCommitRequest, OffsetCommitResponse},
-        offset_fetch::{OffsetFetchRequest, OffsetFetchResponse},
-        offset_for_leader_epoch::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse},
-        produce::{ProduceRequest, ProduceResponse},
-        txn_offset_commit::{TxnOffsetCommitRequest, TxnOffsetCommitResponse},
-        write_txn_markers::{WriteTxnMarkersRequest, WriteTxnMarkersResponse},
-    },
-    frame,
-};
-
-/// A request with the response that answers it.
-pub trait Exchange: Message {
-    /// The response.
-    type Response: Message;
-}
-
-macro_rules! exchanges {
-    ($($request:ident => $response:ident,)*) => {
-        $(impl Exchange for $request {
-            type Response = $response;
-        })*
-    };
-}
-
-exchanges! {
-    AddOffsetsToTxnRequest => AddOffsetsToTxnResponse,
-    AddPartitionsToTxnRequest => AddPartitionsToTxnResponse,
-    ApiVersionsRequest => ApiVersionsResponse,
-    CreateTopicsRequest => CreateTopicsResponse,
-    DeleteTopicsRequest => DeleteTopicsResponse,
-    DescribeClusterRequest => DescribeClusterResponse,
-    DescribeConfigsRequest => DescribeConfigsResponse,
-    EndTxnRequest => EndTxnResponse,
-    FetchRequest => FetchResponse,
-    FindCoordinatorRequest => FindCoordinatorResponse,
-    InitProducerIdRequest => InitProducerIdResponse,
-    ListOffsetsRequest => ListOffsetsResponse,
-    MetadataRequest => MetadataResponse,
-    OffsetCommitRequest => OffsetCommitResponse,
-    OffsetFetchRequest => OffsetFetchResponse,
-    OffsetForLeaderEpochRequest => OffsetForLeaderEpochResponse,
-    ProduceRequest => ProduceResponse,
-    TxnOffsetCommitRequest => TxnOffsetCommitResponse,
-    WriteTxnMarkersRequest => WriteTxnMarkersResponse,
-}
+use semel_wire::{DecodeError, EncodeError, Message, Reader, Request, ResponseHeader, frame};
 
 /// Why an exchange failed.
 #[derive(Debug, thiserror::Error)]
@@ -159,7 +99,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn send<Q: Exchange>(&mut self, request: &Q, version: i16) -> Result<(), ClientError> {
+    pub fn send<Q: Request>(&mut self, request: &Q, version: i16) -> Result<(), ClientError> {
         self.correlation += 1;
         let bytes = frame::request(request, version, self.correlation, Some(&self.client_id))?;
         self.pending.push_back(self.correlation);
@@ -178,7 +118,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`]; [`ClientError::is_closed`] tells a closed connection.
-    pub fn receive<Q: Exchange>(&mut self, version: i16) -> Result<Q::Response, ClientError> {
+    pub fn receive<Q: Request>(&mut self, version: i16) -> Result<Q::Response, ClientError> {
         let due = self.pending.pop_front().unwrap_or_default();
         let mut reader = Reader::new(self.receive_frame()?);
         let header = ResponseHeader::decode(&mut reader, Q::API, version)?;
@@ -208,7 +148,7 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn call<Q: Exchange>(&mut self, request: &Q, version: i16) -> Result<Q::Response, ClientError> {
+    pub fn call<Q: Request>(&mut self, request: &Q, version: i16) -> Result<Q::Response, ClientError> {
         self.send(request, version)?;
         self.receive::<Q>(version)
     }

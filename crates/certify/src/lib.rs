@@ -8,7 +8,7 @@ pub mod process;
 pub mod relay;
 pub mod session;
 
-pub use client::{Client, ClientError, Exchange};
+pub use client::{Client, ClientError};
 pub use process::{Server, ServerError};
 pub use relay::Relay;
 pub use session::{Identity, Session};

@@ -11,7 +11,10 @@
 //! Version notes: 9 carries the leader epoch; 13 names topics by id; 15 to 18 differ for followers only, and nobody
 //! follows a single node: a follower's fields are ignored.
 
-use semel_log::{Isolation, ReadData, ReadPlan, ReadRefusal, ReadRequest, TopicView, View};
+use semel_log::{
+    BlockCache, Isolation, ReadData, ReadError, ReadMode, ReadPlan, ReadRefusal, ReadRequest, TopicView,
+    View, read_all,
+};
 use semel_types::{ErrorCode, PartitionHandle, PartitionIndex, TopicName};
 use semel_wire::{
     RawOffset, Records,
@@ -186,34 +189,39 @@ impl FetchPlan {
         &self.reads
     }
 
+    /// Reads and makes the answer. If the disk fails, it is 56 for each partition that was to be read.
+    ///
+    /// # Errors
+    /// [`ReadError::Cold`] or [`ReadError::Busy`]: the same again where it may block, or later.
+    pub fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Reply, ReadError> {
+        match read_all(&self.reads, cache, mode) {
+            Ok(read) => Ok(self.reply(read)),
+            Err(ReadError::Failed(_)) => Ok(self.reply_failed()),
+            Err(error @ (ReadError::Cold | ReadError::Busy)) => Err(error),
+        }
+    }
+
     /// The answer, with what was read in the order of [`FetchPlan::reads`].
     #[must_use]
-    pub fn reply(self, read: Vec<ReadData>) -> Reply {
+    pub fn reply(&self, read: Vec<ReadData>) -> Reply {
         let mut read: Vec<_> = read.into_iter().map(Some).collect();
         let (reads, isolation) = (&self.reads, self.isolation);
-        let mut partition = |index, planned| match planned {
-            Planned::Refused(code) => refused(index, code),
-            Planned::Read(place) => {
-                let data = read.get_mut(place).and_then(Option::take).unwrap_or_default();
-                self::read(index, &reads[place], isolation, data)
-            }
+        let mut partition = |index, planned: &Planned| match planned {
+            Planned::Refused(code) => refused(index, *code),
+            Planned::Read(place) => match read.get_mut(*place).and_then(Option::take) {
+                Some(data) => self::read(index, &reads[*place], isolation, data),
+                None => refused(index, ErrorCode::KafkaStorageError),
+            },
         };
-        let responses = self.topics.into_iter().map(|topic| {
-            let partitions = topic.partitions.into_iter().map(|(index, planned)| partition(index, planned));
-            FetchTopicResponse { partitions: partitions.collect(), ..topic.response }
+        let responses = self.topics.iter().map(|topic| {
+            let partitions = topic.partitions.iter().map(|(index, planned)| partition(*index, planned));
+            FetchTopicResponse { partitions: partitions.collect(), ..topic.response.clone() }
         });
         let responses = responses.collect();
         FetchResponse { error_code: self.error.into(), responses, ..Default::default() }.into()
     }
 
-    /// The answer if the reads failed: 56 for each of them.
-    #[must_use]
-    pub fn reply_failed(mut self) -> Reply {
-        for (_, planned) in self.topics.iter_mut().flat_map(|topic| &mut topic.partitions) {
-            if let Planned::Read(_) = planned {
-                *planned = Planned::Refused(ErrorCode::KafkaStorageError);
-            }
-        }
+    fn reply_failed(&self) -> Reply {
         self.reply(Vec::new())
     }
 }

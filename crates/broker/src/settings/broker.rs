@@ -41,6 +41,7 @@ pub static BROKER: &[Definition] = &[
     setting("producer.id.expiration.ms", Int(1, I32), "86400000", Active, "An idle producer's entry shrinks to a stub after this long; it is not forgotten."),
     setting("transactional.id.expiration.ms", Int(1, I32), "604800000", Active, "A transactional id without transactions for this long is forgotten."),
     setting("semel.producer.stubs.max", Long(0, I64), "16777216", Active, "Stubs of idle producers that are kept; beyond it the oldest go first."),
+    setting("semel.snapshot.interval.bytes", Long(4096, I64), "67108864", Active, "Bytes of events after which the state is written out, so that a start has less to replay."),
     setting("semel.transaction.version", Int(0, 2), "2", Active, "Level of the finalized feature transaction.version that clients are told (2: KIP-890)."),
     setting("offset.metadata.max.bytes", Int(0, I32), "4096", Active, "Longest note of a committed offset."),
     setting("records.validation", Choice(&["header", "strict"]), "header", StoredOnly, "strict: compressed batches are unpacked and their records counted."),

@@ -184,6 +184,12 @@ impl Settings {
         self.number("connections.max.idle.ms")
     }
 
+    /// `semel.snapshot.interval.bytes`: event bytes between two snapshots, at least.
+    #[must_use]
+    pub fn snapshot_interval_bytes(&self) -> u64 {
+        self.number("semel.snapshot.interval.bytes").unsigned_abs()
+    }
+
     /// `semel.transaction.version`: the level of the finalized feature `transaction.version`.
     #[must_use]
     pub fn transaction_version(&self) -> i16 {

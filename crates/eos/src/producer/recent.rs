@@ -16,7 +16,7 @@ use crate::{
 /// Producer ids in one page.
 const PER_PAGE: usize = 64;
 
-/// Pages in one generation, 1 KiB each. Enough for two million ids issued densely; made-up ids take one each.
+/// Pages in one generation, half a KiB each. Enough for two million ids issued densely; made-up ids take one each.
 const PAGES: usize = 32_768;
 
 /// Marks of refusals at most.
@@ -31,11 +31,26 @@ pub struct Recent {
     refused: BTreeMap<(ProducerId, PartitionHandle), Refused>,
 }
 
-/// The connection that an identity uses; number 0 for none.
+/// The connection that an identity uses, in one word: the epoch above, the number below; number 0 for none. A server
+/// would have to accept a million connections a second for nine years to reach 2^48.
 #[derive(Clone, Copy, Debug, Default)]
-struct InUse {
-    epoch: ProducerEpoch,
-    connection: ConnectionNumber,
+struct InUse(u64);
+
+impl InUse {
+    const NUMBER_BITS: u32 = 48;
+
+    fn new(epoch: ProducerEpoch, connection: ConnectionNumber) -> Self {
+        let epoch = u64::from(epoch.get().cast_unsigned());
+        Self(epoch << Self::NUMBER_BITS | connection.get().min((1 << Self::NUMBER_BITS) - 1))
+    }
+
+    const fn epoch(self) -> ProducerEpoch {
+        ProducerEpoch::new((self.0 >> Self::NUMBER_BITS) as i16)
+    }
+
+    const fn connection(self) -> ConnectionNumber {
+        ConnectionNumber::new(self.0 & ((1 << Self::NUMBER_BITS) - 1))
+    }
 }
 
 /// The lowest sequence refused for want of room and not judged since.
@@ -61,8 +76,8 @@ impl Recent {
         let (page, at) = place(stamp.id);
         let page = self.young.get(&page).or_else(|| self.old.get(&page))?;
         let in_use = page[at];
-        let is_current = fence::standing(stamp.epoch, in_use.epoch) == EpochStanding::Current;
-        (is_current && connection < in_use.connection).then_some(in_use.connection)
+        let is_current = fence::standing(stamp.epoch, in_use.epoch()) == EpochStanding::Current;
+        (is_current && connection < in_use.connection()).then_some(in_use.connection())
     }
 
     /// True if a lower sequence of the same epoch was refused here for want of room and not judged since.
@@ -78,9 +93,9 @@ impl Recent {
     fn raise(&mut self, stamp: ProducerStamp, connection: ConnectionNumber, is_new_epoch_proven: bool) {
         let (number, at) = place(stamp.id);
         let in_use = &mut self.page(number)[at];
-        match fence::standing(stamp.epoch, in_use.epoch) {
-            EpochStanding::Current => in_use.connection = in_use.connection.max(connection),
-            EpochStanding::Newer if is_new_epoch_proven => *in_use = InUse { epoch: stamp.epoch, connection },
+        match fence::standing(stamp.epoch, in_use.epoch()) {
+            EpochStanding::Current => *in_use = InUse::new(stamp.epoch, connection.max(in_use.connection())),
+            EpochStanding::Newer if is_new_epoch_proven => *in_use = InUse::new(stamp.epoch, connection),
             EpochStanding::Newer | EpochStanding::Older => {}
         }
     }

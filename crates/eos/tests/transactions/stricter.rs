@@ -203,4 +203,12 @@ fn eos_35_a_new_identity_starts_with_a_clean_slate() {
     world.connection = 2;
     assert_eq!(world.add("app", next, &[0]), Ok(Reply::Done), "its epoch tells its copies apart");
     assert_eq!(world.classic_end("app", next, COMMIT), Ok(Reply::Ended(next)));
+
+    let owner = world.init("app", Some(next));
+    world.connection = 9;
+    assert_eq!(world.add("app", owner, &[0]), Ok(Reply::Done));
+    world.pass(super::world::TIMEOUT_MS);
+    let bumped = world.init("app", Some(owner));
+    world.connection = 2;
+    assert_eq!(world.add("app", bumped, &[0]), Ok(Reply::Done), "also when a timeout changed it");
 }

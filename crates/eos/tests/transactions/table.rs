@@ -32,14 +32,15 @@ enum Situation {
     TimedOut,
     AdminAborted,
     UncleanStart,
+    TakenOver,
 }
 
 use Situation::{
     Aborted, AbortedV2, AdminAborted, Committed, CommittedV2, Empty, Expired, Open, OpenAfterRecovery,
-    OpenAfterTimeout, Recovered, TimedOut, UncleanStart, Unknown,
+    OpenAfterTimeout, Recovered, TakenOver, TimedOut, UncleanStart, Unknown,
 };
 
-const ALL: [Situation; 14] = [
+const ALL: [Situation; 15] = [
     Unknown,
     Expired,
     Empty,
@@ -54,6 +55,7 @@ const ALL: [Situation; 14] = [
     TimedOut,
     AdminAborted,
     UncleanStart,
+    TakenOver,
 ];
 
 /// The requests, partition 1 and group "h" being new to any transaction, partition 0 and group "g" being in it.
@@ -88,6 +90,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
         &[
             Empty,
             Recovered,
+            TakenOver,
             Open,
             OpenAfterRecovery,
             OpenAfterTimeout,
@@ -108,13 +111,14 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
         &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["bump", "again", "90", "90", "90"],
     ),
+    (Ask::InitPair, &[TakenOver], ["bump", "90", "90", "90", "90"]),
     (Ask::InitPair, &[OpenAfterRecovery, OpenAfterTimeout], ["bump", "90", "90", "90", "90"]),
     //
     (Ask::AddNew, &[Unknown, Expired], ["49?", "-", "49?", "49?", "49?"]),
     (Ask::AddNew, &[Empty, Committed, Aborted], ["start", "-", "90", "90", "49"]),
     (
         Ask::AddNew,
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["start", "90", "90", "90", "49"],
     ),
     (Ask::AddNew, &[Open], ["grow", "-", "90", "90", "49"]),
@@ -124,7 +128,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::AddHeld, &[Empty, Committed, Aborted], ["start", "-", "90", "90", "49"]),
     (
         Ask::AddHeld,
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["start", "90", "90", "90", "49"],
     ),
     (Ask::AddHeld, &[Unknown, Expired], ["49?", "-", "49?", "49?", "49?"]),
@@ -135,6 +139,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
         Ask::VerifyNew,
         &[
             Recovered,
+            TakenOver,
             CommittedV2,
             AbortedV2,
             TimedOut,
@@ -149,7 +154,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::VerifyHeld, &[Empty, Committed, Aborted], ["out", "-", "90", "90", "49"]),
     (
         Ask::VerifyHeld,
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["out", "90", "90", "90", "49"],
     ),
     (Ask::VerifyHeld, &[Open], ["noop", "-", "90", "90", "49"]),
@@ -159,7 +164,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::AddOffsetsNew, &[Empty, Committed, Aborted], ["start", "-", "90", "90", "49"]),
     (
         Ask::AddOffsetsNew,
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["start", "90", "90", "90", "49"],
     ),
     (Ask::AddOffsetsNew, &[Open], ["grow", "-", "90", "90", "49"]),
@@ -168,7 +173,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::AddOffsetsHeld, &[Empty, Committed, Aborted], ["start", "-", "90", "90", "49"]),
     (
         Ask::AddOffsetsHeld,
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["start", "90", "90", "90", "49"],
     ),
     (Ask::AddOffsetsHeld, &[Open], ["noop", "-", "90", "90", "49"]),
@@ -180,6 +185,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
         Ask::OffsetsNew(CLASSIC),
         &[
             Recovered,
+            TakenOver,
             CommittedV2,
             AbortedV2,
             TimedOut,
@@ -194,7 +200,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::OffsetsHeld(CLASSIC), &[Empty, Committed, Aborted], ["out", "-", "90", "90", "49"]),
     (
         Ask::OffsetsHeld(CLASSIC),
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["out", "90", "90", "90", "49"],
     ),
     (Ask::OffsetsHeld(CLASSIC), &[Open], ["grow", "-", "90", "90", "49"]),
@@ -203,7 +209,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::OffsetsNew(V2), &[Empty, Committed, Aborted], ["start", "-", "90", "90", "49"]),
     (
         Ask::OffsetsNew(V2),
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["start", "90", "90", "90", "49"],
     ),
     (Ask::OffsetsNew(V2), &[Open], ["grow", "-", "90", "90", "49"]),
@@ -212,7 +218,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::OffsetsHeld(V2), &[Empty, Committed, Aborted], ["start", "-", "90", "90", "49"]),
     (
         Ask::OffsetsHeld(V2),
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["start", "90", "90", "90", "49"],
     ),
     (Ask::OffsetsHeld(V2), &[Open], ["grow", "-", "90", "90", "49"]),
@@ -220,7 +226,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     //
     (Ask::End(CLASSIC, COMMIT), &[Unknown, Expired], ["49?", "-", "49?", "49?", "49?"]),
     (Ask::End(CLASSIC, COMMIT), &[Empty], ["48", "-", "90", "90", "49"]),
-    (Ask::End(CLASSIC, COMMIT), &[Recovered], ["48", "90", "90", "90", "49"]),
+    (Ask::End(CLASSIC, COMMIT), &[Recovered, TakenOver], ["48", "90", "90", "90", "49"]),
     (Ask::End(CLASSIC, COMMIT), &[Open], ["end", "-", "90", "90", "49"]),
     (Ask::End(CLASSIC, COMMIT), &[OpenAfterRecovery, OpenAfterTimeout], ["end", "90", "90", "90", "49"]),
     (Ask::End(CLASSIC, COMMIT), &[Committed], ["repeat", "-", "90", "90", "49"]),
@@ -231,7 +237,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     //
     (Ask::End(CLASSIC, ABORT), &[Unknown, Expired], ["49?", "-", "49?", "49?", "49?"]),
     (Ask::End(CLASSIC, ABORT), &[Empty], ["48", "-", "90", "90", "49"]),
-    (Ask::End(CLASSIC, ABORT), &[Recovered], ["48", "90", "90", "90", "49"]),
+    (Ask::End(CLASSIC, ABORT), &[Recovered, TakenOver], ["48", "90", "90", "90", "49"]),
     (Ask::End(CLASSIC, ABORT), &[Open], ["end", "-", "90", "90", "49"]),
     (Ask::End(CLASSIC, ABORT), &[OpenAfterRecovery, OpenAfterTimeout], ["end", "90", "90", "90", "49"]),
     (Ask::End(CLASSIC, ABORT), &[Committed], ["48", "-", "90", "90", "49"]),
@@ -246,7 +252,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     //
     (Ask::End(V2, COMMIT), &[Unknown, Expired], ["49?", "-", "49?", "49?", "49?"]),
     (Ask::End(V2, COMMIT), &[Empty, Committed, Aborted], ["48", "-", "90", "90", "49"]),
-    (Ask::End(V2, COMMIT), &[Recovered, AbortedV2], ["48", "90", "90", "90", "49"]),
+    (Ask::End(V2, COMMIT), &[Recovered, TakenOver, AbortedV2], ["48", "90", "90", "90", "49"]),
     (Ask::End(V2, COMMIT), &[Open], ["end+", "-", "90", "90", "49"]),
     (Ask::End(V2, COMMIT), &[OpenAfterRecovery, OpenAfterTimeout], ["end+", "90", "90", "90", "49"]),
     (Ask::End(V2, COMMIT), &[CommittedV2], ["48", "repeat", "90", "90", "49"]),
@@ -256,7 +262,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::End(V2, ABORT), &[Empty, Open, Committed, Aborted], ["end+", "-", "90", "90", "49"]),
     (
         Ask::End(V2, ABORT),
-        &[Recovered, CommittedV2, OpenAfterRecovery, OpenAfterTimeout],
+        &[Recovered, TakenOver, CommittedV2, OpenAfterRecovery, OpenAfterTimeout],
         ["end+", "90", "90", "90", "49"],
     ),
     (
@@ -270,7 +276,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::Marker(ABORT), &[Empty, Committed, Aborted], ["noop", "-", "90", "90", "noop"]),
     (
         Ask::Marker(ABORT),
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["noop", "90", "90", "90", "noop"],
     ),
     (Ask::Marker(ABORT), &[Open], ["abort", "-", "90", "90", "noop"]),
@@ -280,7 +286,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     (Ask::Marker(COMMIT), &[Empty, Committed, Aborted], ["noop", "-", "90", "90", "noop"]),
     (
         Ask::Marker(COMMIT),
-        &[Recovered, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
         ["noop", "90", "90", "90", "noop"],
     ),
     (Ask::Marker(COMMIT), &[Open], ["48c", "-", "90", "90", "noop"]),
@@ -292,6 +298,7 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
         Ask::MarkerElsewhere,
         &[
             Recovered,
+            TakenOver,
             CommittedV2,
             AbortedV2,
             TimedOut,
@@ -344,6 +351,15 @@ fn scene(situation: Situation) -> Scene {
             open(&mut world, bumped);
             remembered = Some(owner);
         }
+        TakenOver => {
+            open(&mut world, owner);
+            let next = shifted(owner, 1);
+            assert_eq!(world.end_v2(ID, owner, COMMIT), Ok(Reply::Ended(next)));
+            open(&mut world, next);
+            assert_eq!(world.end_v2(ID, next, COMMIT), Ok(Reply::Ended(shifted(owner, 2))));
+            world.init(ID, None);
+            remembered = Some(next);
+        }
         Committed | Aborted => {
             open(&mut world, owner);
             let outcome = if situation == Committed { COMMIT } else { ABORT };
@@ -372,7 +388,12 @@ fn scene(situation: Situation) -> Scene {
         }
     }
     let current = world.entry(ID).map_or(owner, |entry| entry.identity);
-    assert_eq!(current.epoch.get(), if remembered.is_some() { 4 } else { 3 }, "{situation:?}");
+    let epoch = match remembered {
+        None => 3,
+        Some(_) if situation == TakenOver => 6,
+        Some(_) => 4,
+    };
+    assert_eq!(current.epoch.get(), epoch, "{situation:?}");
     Scene { world, current, remembered }
 }
 

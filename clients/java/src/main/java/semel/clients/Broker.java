@@ -91,6 +91,14 @@ final class Broker implements AutoCloseable {
         }
     }
 
+    /** Commits as a consumer with an assignment does: for a group that nobody joins. */
+    void commitOffset(String group, TopicPartition partition, long offset) {
+        try (KafkaConsumer<String, String> consumer = consumer(COMMITTED, Map.of("group.id", group))) {
+            consumer.assign(List.of(partition));
+            consumer.commitSync(Map.of(partition, new OffsetAndMetadata(offset)));
+        }
+    }
+
     Long committedOffset(String group, TopicPartition partition) throws Exception {
         OffsetAndMetadata offset =
                 admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(partition);
@@ -98,11 +106,16 @@ final class Broker implements AutoCloseable {
     }
 
     private KafkaConsumer<String, String> consumer(String isolation) {
+        return consumer(isolation, Map.of());
+    }
+
+    private KafkaConsumer<String, String> consumer(String isolation, Map<String, String> settings) {
         Properties config = new Properties();
         config.put("bootstrap.servers", bootstrap);
         config.put("isolation.level", isolation);
         config.put("enable.auto.commit", "false");
         config.put("fetch.max.wait.ms", "50");
+        config.putAll(settings);
         return new KafkaConsumer<>(config, new StringDeserializer(), new StringDeserializer());
     }
 

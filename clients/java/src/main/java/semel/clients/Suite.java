@@ -44,6 +44,7 @@ final class Suite {
             Suite suite = new Suite(broker);
             checks.check("idempotent_produce_to_one_partition", () -> suite.idempotentProduce(1));
             checks.check("idempotent_produce_to_three_partitions", () -> suite.idempotentProduce(3));
+            checks.check("topic_made_on_first_use", suite::topicMadeOnFirstUse);
             checks.check("every_compression", suite::everyCompression);
             checks.check("transactions_over_three_topics", suite::transactionsOverThreeTopics);
             checks.check("fenced_on_send", () -> suite.fencedOnSend("send", 0));
@@ -52,6 +53,7 @@ final class Suite {
             checks.check("fenced_on_send_offsets", suite::fencedOnSendOffsets);
             checks.check("transaction_times_out", suite::transactionTimesOut);
             checks.check("offsets_in_a_transaction", suite::offsetsInATransaction);
+            checks.check("offsets_without_a_transaction", suite::offsetsWithoutATransaction);
             checks.stricter("takeover_in_one_request", NO_MARKERS_YET, suite::takeoverInOneRequest);
         }
         behindTheRelay(checks, System.getenv("RELAYED"));
@@ -96,6 +98,14 @@ final class Suite {
             }
         }
         equal(expected, broker.read(topic, 0, UNCOMMITTED), topic);
+    }
+
+    void topicMadeOnFirstUse() throws Exception {
+        String topic = broker.name("made-on-first-use");
+        try (KafkaProducer<String, String> producer = broker.idempotentProducer()) {
+            producer.send(new ProducerRecord<>(topic, "first"));
+        }
+        equal(List.of("first"), broker.read(topic, 0, UNCOMMITTED), topic);
     }
 
     void everyCompression() throws Exception {
@@ -245,6 +255,16 @@ final class Suite {
             producer.abortTransaction();
             equal(5L, broker.committedOffset(group, input), "offset after an abort");
         }
+    }
+
+    void offsetsWithoutATransaction() throws Exception {
+        String group = broker.createTopic("plain-offsets", 1);
+        TopicPartition input = new TopicPartition(group, 0);
+        equal(null, broker.committedOffset(group, input), "offset before the commit");
+        broker.commitOffset(group, input, 3);
+        equal(3L, broker.committedOffset(group, input), "offset after the commit");
+        broker.commitOffset(group, input, 2);
+        equal(2L, broker.committedOffset(group, input), "offset after a commit of an earlier one");
     }
 
     private static void sendOffset(

@@ -1,0 +1,42 @@
+//! The command line: one file per command.
+
+pub mod config;
+pub mod demo;
+pub mod serve;
+
+use clap::{Parser, Subcommand};
+
+/// Exit status of a command that did what was asked.
+pub const EXIT_OK: u8 = 0;
+/// Exit status of a command that failed.
+pub const EXIT_FAILED: u8 = 1;
+/// Exit status of a command that was asked for something impossible.
+pub const EXIT_USAGE: u8 = 2;
+
+/// A broker that speaks Kafka's protocol and counts every record once.
+#[derive(Parser, Debug)]
+#[command(name = "semel", version, about, long_about = None, after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "Examples:
+  semel serve                          a broker on 127.0.0.1:9092, data in ./semel-data
+  semel serve --durability memory      nothing on disk, for tests
+  semel demo                           see exactly-once kept, step by step
+  semel config --set num.partitions=3  each setting, its value and where it came from
+
+Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+/// Semel's commands.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run the broker.
+    Serve(serve::Serve),
+    /// See exactly-once kept, step by step, on a broker of its own in a temporary directory.
+    Demo(demo::Demo),
+    /// Show each setting, its value and where it came from.
+    Config(config::Show),
+}

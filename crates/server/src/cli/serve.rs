@@ -1,0 +1,46 @@
+//! `semel serve`: run the broker until told to stop.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// When an answer may leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DurabilityArgument {
+    /// After the write and a sync: survives power loss.
+    Sync,
+    /// After the write, synced every 100 ms: survives a crash of the process.
+    Interval,
+    /// Nothing on disk: for tests.
+    Memory,
+}
+
+/// Run the broker.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  semel serve
+  semel serve --data-dir /var/lib/semel --listen 0.0.0.0:9092 --advertise broker.example:9092
+  semel serve --durability memory --listen 127.0.0.1:0
+  semel serve --config server.properties --set num.partitions=3
+
+The broker stops cleanly on SIGTERM and on Ctrl-C. Exit status: 0 stopped cleanly, 1 failed, 2 wrong usage.")]
+pub struct Serve {
+    /// Where the log is kept; made if it does not exist.
+    #[arg(long, value_name = "DIR", default_value = "semel-data", env = "SEMEL_DATA_DIR")]
+    pub data_dir: PathBuf,
+    /// Address to listen on; may be given often. Port 0 takes a free one.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092", env = "SEMEL_LISTEN")]
+    pub listen: Vec<String>,
+    /// Address that clients are told; the one they connected to if not given.
+    #[arg(long, value_name = "HOST:PORT", env = "SEMEL_ADVERTISE")]
+    pub advertise: Option<String>,
+    /// When an answer may leave.
+    #[arg(long, value_enum, default_value = "sync", env = "SEMEL_DURABILITY")]
+    pub durability: DurabilityArgument,
+    /// A TOML file or a server.properties.
+    #[arg(long, value_name = "FILE", env = "SEMEL_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// A setting by Kafka's name; may be given often.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}

@@ -1,0 +1,57 @@
+//! Keeps a misbehaving client from flooding the server's log.
+
+use std::time::{Duration, Instant};
+
+/// Lines that may be written at once, and then per second.
+const LINES_PER_SECOND: u32 = 10;
+
+/// Writes warnings, at most so many a second, and says how many were left out.
+pub struct RateLimit {
+    window: Instant,
+    written: u32,
+    left_out: u64,
+}
+
+impl RateLimit {
+    /// A fresh window.
+    pub fn new() -> Self {
+        Self { window: Instant::now(), written: 0, left_out: 0 }
+    }
+
+    /// Writes a line, if there is room for it in this second.
+    pub fn say(&mut self, line: &str) {
+        if self.admits(Instant::now()) {
+            tracing::warn!("{line}");
+        }
+    }
+
+    fn admits(&mut self, now: Instant) -> bool {
+        if now.saturating_duration_since(self.window) >= Duration::from_secs(1) {
+            if self.left_out > 0 {
+                tracing::warn!("{} similar lines were left out", self.left_out);
+            }
+            *self = Self { window: now, written: 0, left_out: 0 };
+        }
+        let admitted = self.written < LINES_PER_SECOND;
+        if admitted {
+            self.written += 1;
+        } else {
+            self.left_out += 1;
+        }
+        admitted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_cut_to_ten_lines_a_second() {
+        let mut limit = RateLimit::new();
+        let start = Instant::now();
+        assert_eq!((0..100).filter(|_| limit.admits(start)).count(), 10);
+        assert_eq!(limit.left_out, 90);
+        assert!(limit.admits(start + Duration::from_secs(2)));
+    }
+}

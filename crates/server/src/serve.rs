@@ -1,0 +1,328 @@
+//! Puts the server together and takes it apart: log, node, network, signals.
+
+use std::{
+    io,
+    net::SocketAddr,
+    process,
+    sync::{Arc, atomic::AtomicU64},
+    time::{Duration, Instant},
+};
+
+use semel_broker::{Facts, Node, RoomKeeper, State};
+use semel_log::{Durability, Log, Opened, Options, Outcome, Room, RoomClass};
+use semel_types::LeaderEpoch;
+use tokio::{
+    net::{TcpListener, lookup_host},
+    runtime::{Builder, Runtime},
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+    task::JoinSet,
+};
+
+use crate::{
+    cli::{
+        EXIT_FAILED, EXIT_OK, EXIT_USAGE,
+        serve::{DurabilityArgument, Serve},
+    },
+    clock::Clock,
+    config::{Config, ConfigError},
+    net::{
+        budget::Budget,
+        endpoint::{Endpoint, EndpointError},
+        listener::{self, Shared},
+        view_call,
+    },
+    node_thread::{Driver, NodeQueue, NodeThread},
+    say,
+};
+
+/// How long connections may take to write what they still owe when the server stops.
+const DRAIN_MAX: Duration = Duration::from_millis(300);
+
+/// Why the server does not start, or ends badly.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A setting is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An address is wrong.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// A name has no address.
+    #[error("cannot resolve the listener {endpoint}: {source}")]
+    Unresolvable {
+        /// As given.
+        endpoint: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {endpoint}: {source}{hint}")]
+    Listen {
+        /// As given.
+        endpoint: String,
+        /// Why.
+        source: io::Error,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// The log does not open.
+    #[error(transparent)]
+    Open(#[from] semel_log::OpenError),
+    /// Anything else of the system.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// Runs the command; the exit status.
+pub fn run(arguments: &Serve, started: Instant) -> u8 {
+    match serve(arguments, started) {
+        Ok(()) => EXIT_OK,
+        Err(error) => {
+            say::error(&error);
+            match error {
+                ServeError::Config(_) | ServeError::Endpoint(_) => EXIT_USAGE,
+                ServeError::Unresolvable { .. }
+                | ServeError::Listen { .. }
+                | ServeError::Open(_)
+                | ServeError::System { .. } => EXIT_FAILED,
+            }
+        }
+    }
+}
+
+fn serve(arguments: &Serve, started: Instant) -> Result<(), ServeError> {
+    let config = Config::gather(arguments.config.as_deref(), &arguments.set)?;
+    let runtime = runtime()?;
+    let listeners = runtime.block_on(bind(&arguments.listen))?;
+    let broker = Broker::start(arguments, &config)?;
+    let addresses = addresses(&listeners);
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        listeners = %addresses,
+        data_dir = %shown_directory(arguments),
+        durability = ?arguments.durability,
+        ready_ms = started.elapsed().as_millis(),
+        "ready"
+    );
+    runtime.block_on(broker.run(listeners, advertised(arguments)?, &config))
+}
+
+fn runtime() -> Result<Runtime, ServeError> {
+    let built = Builder::new_multi_thread().worker_threads(worker_threads()).enable_all().build();
+    built.map_err(|source| ServeError::System { what: "cannot start the runtime", source })
+}
+
+/// Node and log have threads of their own; more than a few workers only help with many cores.
+fn worker_threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from).clamp(2, 16)
+}
+
+fn shown_directory(arguments: &Serve) -> String {
+    match arguments.durability {
+        DurabilityArgument::Memory => "none".to_owned(),
+        DurabilityArgument::Sync | DurabilityArgument::Interval => arguments.data_dir.display().to_string(),
+    }
+}
+
+fn advertised(arguments: &Serve) -> Result<Option<Endpoint>, ServeError> {
+    Ok(arguments.advertise.as_deref().map(Endpoint::parse).transpose()?)
+}
+
+fn addresses(listeners: &[TcpListener]) -> String {
+    let texts: Vec<_> =
+        listeners.iter().filter_map(|one| one.local_addr().ok()).map(|address| address.to_string()).collect();
+    texts.join(",")
+}
+
+async fn bind(listen: &[String]) -> Result<Vec<TcpListener>, ServeError> {
+    let mut listeners = Vec::new();
+    for text in listen {
+        let endpoint = Endpoint::parse(text)?;
+        let address = resolve(&endpoint).await?;
+        let listener = TcpListener::bind(address).await.map_err(|source| cannot_listen(&endpoint, source))?;
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+async fn resolve(endpoint: &Endpoint) -> Result<SocketAddr, ServeError> {
+    let unresolvable = |source| ServeError::Unresolvable { endpoint: endpoint.to_string(), source };
+    let mut found = lookup_host((endpoint.host.as_str(), endpoint.port)).await.map_err(unresolvable)?;
+    found
+        .next()
+        .ok_or_else(|| unresolvable(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+}
+
+fn cannot_listen(endpoint: &Endpoint, source: io::Error) -> ServeError {
+    let hints = [
+        (io::ErrorKind::AddrInUse, "; stop the other server or choose another port with --listen"),
+        (io::ErrorKind::PermissionDenied, "; ports below 1024 need privileges"),
+        (io::ErrorKind::AddrNotAvailable, "; this machine has no such address"),
+    ];
+    let hint = hints.iter().find(|(kind, _)| *kind == source.kind()).map_or("", |(_, hint)| hint);
+    ServeError::Listen { endpoint: endpoint.to_string(), source, hint }
+}
+
+/// The running broker without its network.
+struct Broker {
+    queue: Arc<NodeQueue>,
+    thread: NodeThread,
+    log: Arc<Log>,
+    facts: Facts,
+}
+
+/// Lets the node ask the log for room.
+struct LogRoom(Arc<Log>);
+
+impl RoomKeeper for LogRoom {
+    fn ask(&self, bytes: u64, class: RoomClass) -> Room {
+        self.0.room(bytes, class)
+    }
+}
+
+impl Broker {
+    fn start(arguments: &Serve, config: &Config) -> Result<Self, ServeError> {
+        let queue = NodeQueue::new();
+        let options = options(arguments, config)?;
+        let durability = options.durability;
+        let mut state = State::new();
+        let opened = Log::open(options, &mut state, on_outcome(&queue))?;
+        let Opened { log, clean, last_sequence, .. } = opened;
+        let log = Arc::new(log);
+        let mut clock = Clock::start(state.eos.last_now());
+        let settings = Arc::new(config.settings().clone());
+        let keeper = Box::new(LogRoom(Arc::clone(&log)));
+        let mut node = Node::new(Arc::clone(&settings), state, last_sequence, keeper);
+        let may_have_lost_writes = !clean && matches!(durability, Durability::Interval(_));
+        let first = node.start(&clock.context(), may_have_lost_writes, env!("CARGO_PKG_VERSION"));
+        let leader_epoch = LeaderEpoch::from(node.state().eos.shard_epoch());
+        let submitted = log.start(leader_epoch, first.proposal.unwrap_or_default()).map_err(cannot_start)?;
+        let facts = Facts {
+            settings,
+            cluster_id: node.state().eos.cluster_id().to_string().into(),
+            advertised: semel_broker::Endpoint { host: Arc::default(), port: 0 },
+            leader_epoch,
+        };
+        let driver = Driver::new(node, Arc::clone(&log), clock, Arc::clone(&queue), submitted);
+        let thread = NodeThread::start(driver)
+            .map_err(|source| ServeError::System { what: "cannot start the node's thread", source })?;
+        Ok(Self { queue, thread, log, facts })
+    }
+
+    async fn run(
+        self,
+        listeners: Vec<TcpListener>,
+        advertised: Option<Endpoint>,
+        config: &Config,
+    ) -> Result<(), ServeError> {
+        let (stop, stopped) = watch::channel(false);
+        let shared = Arc::new(self.shared(advertised, config, stopped));
+        let mut tasks = JoinSet::new();
+        for listener in listeners {
+            tasks.spawn(listener::accept(listener, Arc::clone(&shared)));
+        }
+        let signal = wait_for_signal().await?;
+        tracing::info!("{signal}: stopping");
+        stop.send_replace(true);
+        tasks.shutdown().await;
+        self.stop(shared).await
+    }
+
+    fn shared(&self, advertised: Option<Endpoint>, config: &Config, stop: watch::Receiver<bool>) -> Shared {
+        let settings = config.settings();
+        Shared {
+            node: Arc::clone(&self.queue),
+            published: Arc::clone(self.log.published()),
+            cache: Arc::clone(self.log.cache()),
+            facts: self.facts.clone(),
+            budget: Budget::new(settings.queued_max_request_bytes()),
+            advertised,
+            request_bytes_max: settings.socket_request_max_bytes(),
+            idle_max: u64::try_from(settings.connections_max_idle_ms()).ok().map(Duration::from_millis),
+            cold_reads: view_call::cold_reads(),
+            stop,
+            connections: AtomicU64::new(0),
+        }
+    }
+
+    /// Everything decided becomes durable and is answered, then the log is closed.
+    async fn stop(self, shared: Arc<Shared>) -> Result<(), ServeError> {
+        let Self { thread, log, .. } = self;
+        let closed = tokio::task::spawn_blocking(move || {
+            let last = thread.stop();
+            log.shutdown(last)
+        });
+        let result = closed.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        drain(&shared).await;
+        result.map_err(|source| ServeError::System { what: "cannot close the log", source })
+    }
+}
+
+/// Lets connections write the answers that have just become due.
+async fn drain(shared: &Arc<Shared>) {
+    let deadline = Instant::now() + DRAIN_MAX;
+    while Arc::strong_count(shared) > 1 && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+async fn wait_for_signal() -> Result<&'static str, ServeError> {
+    let handler =
+        |kind| signal(kind).map_err(|source| ServeError::System { what: "cannot handle signals", source });
+    let (mut terminate, mut interrupt) =
+        (handler(SignalKind::terminate())?, handler(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => Ok("SIGTERM"),
+        _ = interrupt.recv() => Ok("SIGINT"),
+    }
+}
+
+fn cannot_start(error: semel_log::StartError) -> ServeError {
+    ServeError::System { what: "cannot start the log", source: io::Error::other(error) }
+}
+
+fn options(arguments: &Serve, config: &Config) -> Result<Options, ServeError> {
+    let mut options = match arguments.durability {
+        DurabilityArgument::Memory => return Ok(Options::memory()),
+        DurabilityArgument::Sync | DurabilityArgument::Interval => {
+            std::fs::create_dir_all(&arguments.data_dir).map_err(|source| {
+                let directory = arguments.data_dir.clone();
+                ServeError::Open(semel_log::OpenError::NotWritable { directory, source })
+            })?;
+            Options::files(&arguments.data_dir)
+        }
+    };
+    options.snapshot_interval_bytes = config.settings().snapshot_interval_bytes();
+    if arguments.durability == DurabilityArgument::Interval {
+        options.durability = Durability::Interval(INTERVAL_MS);
+    }
+    Ok(options)
+}
+
+/// How long an acknowledged write may stay unsynced in durability `interval`.
+const INTERVAL_MS: u64 = 100;
+
+/// What the log's thread does with its outcomes. A failed write or sync ends the process: what was in flight is
+/// unknown, and a second try could report success for pages that the kernel has already dropped.
+fn on_outcome(queue: &Arc<NodeQueue>) -> semel_log::OnOutcome {
+    let queue = Arc::clone(queue);
+    Box::new(move |outcome| match outcome {
+        Outcome::Durable(_) => queue.durable(),
+        Outcome::Deposed => {
+            tracing::error!("another node owns this shard; stopping");
+            process::exit(EXIT_FAILED.into());
+        }
+        Outcome::Failed(error) => {
+            tracing::error!(
+                "the log cannot be written: {error}; stopping at once, nothing acknowledged is lost"
+            );
+            process::exit(EXIT_FAILED.into());
+        }
+    })
+}
