@@ -20,6 +20,13 @@ use crate::{settings::Settings, state::State};
 /// Entries and stubs in one event's range, about.
 const BUDGET: usize = 1024;
 
+/// Entries shrink in rounds, so that those of one page go together: at most this much later than they may (Kafka's
+/// `producer.id.expiration.check.interval.ms`) ...
+const ROUND_MS: i64 = 600_000;
+
+/// ... or, where entries expire fast, by this part of the expiration.
+const ROUNDS_PER_EXPIRATION: i64 = 100;
+
 /// Stubs that are as good as equally old, in seconds.
 const EQUALLY_OLD_S: u32 = 3600;
 
@@ -56,10 +63,14 @@ impl Table {
         too_many.then(|| self.oldest_stubs()).flatten().map(Event::from)
     }
 
-    /// The moment from which on something is idle for too long.
+    /// The first round in which something is idle for too long.
     fn next_due(&self, settings: &Settings) -> Option<Now> {
-        let idle = self.next_idle()?;
-        Some(idle.plus(settings.producer_id_expiration))
+        let (idle, round) = (self.next_idle()?.as_ms(), round_ms(settings));
+        let first_idle_since = (idle.div_euclid(round) + 1).saturating_mul(round);
+        Some(
+            Now::from_ms(first_idle_since)
+                .plus(DurationMs::from_ms(settings.producer_id_expiration.as_ms() - 1)),
+        )
     }
 
     /// The first pages that hold something idle.
@@ -112,8 +123,12 @@ impl Table {
     }
 }
 
-/// Entries last written before this moment have been idle for `producer.id.expiration.ms`.
+/// Entries last written before this moment have been idle for `producer.id.expiration.ms`, by whole rounds.
 fn idle_since(settings: &Settings, now: Now) -> Now {
-    let expiration = settings.producer_id_expiration.as_ms();
-    now.plus(DurationMs::from_ms(1_i64.saturating_sub(expiration)))
+    let exact = now.as_ms().saturating_sub(settings.producer_id_expiration.as_ms()).saturating_add(1);
+    Now::from_ms(exact - exact.rem_euclid(round_ms(settings)))
+}
+
+fn round_ms(settings: &Settings) -> i64 {
+    (settings.producer_id_expiration.as_ms() / ROUNDS_PER_EXPIRATION).clamp(1, ROUND_MS)
 }

@@ -11,7 +11,7 @@ use semel_types::{LogSequence, Now, PartitionHandle};
 use super::{
     Entry, Stub,
     entry::AcceptedBatch,
-    slot::{Before, Held, Known, Many, Slot},
+    slot::{Before, Fate, Held, Known, Many, Slot},
 };
 
 /// Producer ids in one page.
@@ -65,6 +65,16 @@ pub(super) struct Sweep<'a> {
     pub(super) look_again: Now,
     /// Partitions that exist; all else goes.
     pub(super) exists: &'a dyn Fn(PartitionHandle) -> bool,
+}
+
+impl Sweep<'_> {
+    fn fate(&self, entry: &Entry) -> Fate {
+        match ((self.exists)(entry.partition()), entry.appended_at() < self.idle_since) {
+            (false, _) => Fate::Go,
+            (true, true) => Fate::Shrink,
+            (true, false) => Fate::Stay,
+        }
+    }
 }
 
 /// One page.
@@ -200,25 +210,33 @@ impl Page {
     }
 
     fn sweep_slot(&mut self, at: usize, sweep: &Sweep<'_>) -> Change {
-        let (entries, stubs) = self.held(at);
-        let is_idle = |entry: &Entry| entry.appended_at() < sweep.idle_since;
-        let gone = |partition: PartitionHandle| !(sweep.exists)(partition);
-        let unchanged = entries.iter().all(|entry| !is_idle(entry) && !gone(entry.partition()))
-            && stubs.iter().all(|stub| !gone(stub.partition()));
-        if unchanged {
-            return Change::default();
+        let (entries_before, stubs_before) = self.counts(at);
+        if let Held::Many(many) = &mut self.slots[at].held {
+            Arc::make_mut(many).sweep(|entry| sweep.fate(entry), sweep.exists);
+            if many.is_small() {
+                let (entries, stubs) = self.held(at);
+                self.replace(at, entries, stubs);
+            }
+        } else {
+            self.sweep_single(at, sweep);
         }
-        let (entries_before, stubs_before) = (entries.len(), stubs.len());
-        let living = entries.into_iter().filter(|entry| !gone(entry.partition()));
-        let (idle, kept): (Vec<Entry>, Vec<Entry>) = living.partition(is_idle);
-        let mut stubs: Vec<Stub> = stubs.into_iter().filter(|stub| !gone(stub.partition())).collect();
-        stubs.extend(idle.iter().map(Entry::stub));
-        let change = Change {
-            entries: difference(kept.len(), entries_before),
-            stubs: difference(stubs.len(), stubs_before),
-        };
-        self.replace(at, kept, stubs);
-        change
+        let (entries, stubs) = self.counts(at);
+        Change { entries: difference(entries, entries_before), stubs: difference(stubs, stubs_before) }
+    }
+
+    fn sweep_single(&mut self, at: usize, sweep: &Sweep<'_>) {
+        match self.slots[at].held {
+            Held::One(place) => {
+                let entry = self.singles[usize::from(place)];
+                match sweep.fate(&entry) {
+                    Fate::Stay => {}
+                    Fate::Shrink => self.replace(at, Vec::new(), [entry.stub()].into()),
+                    Fate::Go => self.replace(at, Vec::new(), Vec::new()),
+                }
+            }
+            Held::Stub(stub) if !(sweep.exists)(stub.partition()) => self.slots[at].held = Held::Nothing,
+            Held::Nothing | Held::Stub(_) | Held::Many(_) => {}
+        }
     }
 
     /// Drops all stubs of a slot.

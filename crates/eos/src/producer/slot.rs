@@ -105,6 +105,32 @@ impl Many {
         &self.stubs
     }
 
+    /// Entries that `keep` keeps stay, others become the stub that it makes of them, or nothing. Runs without a
+    /// change are left shared.
+    pub(super) fn sweep(&mut self, fate: impl Fn(&Entry) -> Fate, exists: impl Fn(PartitionHandle) -> bool) {
+        let stubs_before = self.stubs.len();
+        self.stubs.retain(|stub| exists(stub.partition()));
+        let is_touched = |run: &Run| run.entries.iter().any(|entry| fate(entry) != Fate::Stay);
+        if self.stubs.len() == stubs_before && !self.runs.iter().any(is_touched) {
+            return;
+        }
+        for run in self.runs.iter_mut().filter(|run| is_touched(run)) {
+            let shrunk = run.entries.iter().filter(|entry| fate(entry) == Fate::Shrink);
+            self.stubs.extend(shrunk.map(Entry::stub));
+            let kept: Vec<Entry> =
+                run.entries.iter().filter(|entry| fate(entry) == Fate::Stay).copied().collect();
+            run.first = kept.first().map_or(run.first, Entry::partition);
+            run.entries = Arc::new(kept);
+        }
+        self.runs.retain(|run| !run.entries.is_empty());
+        self.stubs.sort_unstable_by_key(Stub::partition);
+    }
+
+    /// True if a smaller form would do.
+    pub(super) fn is_small(&self) -> bool {
+        self.entries().count() + self.stubs.len() <= 1
+    }
+
     /// The run that holds a partition if any does.
     fn run_of(&self, partition: PartitionHandle) -> Option<usize> {
         self.runs.partition_point(|run| run.first <= partition).checked_sub(1)
@@ -162,6 +188,14 @@ impl Many {
         }
         before
     }
+}
+
+/// What becomes of an entry in a pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    Stay,
+    Shrink,
+    Go,
 }
 
 /// What was known of a producer on a partition before a batch was recorded.

@@ -2,7 +2,7 @@
 
 use semel_eos::Judgement;
 use semel_events::Event;
-use semel_types::{Now, ProducerId};
+use semel_types::{DurationMs, Now, ProducerId};
 
 use crate::shard::{Shard, batch, code, id, now};
 
@@ -11,19 +11,44 @@ fn counts(shard: &Shard) -> (u64, u64) {
 }
 
 #[test]
-fn an_entry_shrinks_after_exactly_the_expiration_and_the_wake_up_says_when() {
+fn an_entry_shrinks_after_the_expiration_by_a_round_at_most_and_the_wake_up_says_when() {
+    for (expiration, round) in [(86_400_000, 600_000), (1000, 10), (50, 1)] {
+        let mut shard = Shard::new(1);
+        shard.settings.producer_id_expiration = DurationMs::from_ms(expiration);
+        shard.produce(0, batch(id(0), 0, 0, 1));
+        let early = shard.state.producers_due(&shard.settings, now(shard.now + expiration - 1));
+        assert_eq!(early.event, None, "not before the expiration");
+        let wake_at = early.wake_at.expect("something will be due");
+        let late_by = wake_at.as_ms() - shard.now - expiration;
+        assert!((0..round).contains(&late_by), "{late_by} ms late");
+        let early = shard.state.producers_due(&shard.settings, now(wake_at.as_ms() - 1));
+        assert_eq!((early.event, early.wake_at), (None, Some(wake_at)));
+        let due = shard.state.producers_due(&shard.settings, wake_at);
+        assert!(matches!(due.event, Some(Event::ProducersShrunk(_))));
+        assert_eq!(due.wake_at, Some(wake_at));
+        shard.now = wake_at.as_ms();
+        shard.expire();
+        assert_eq!(counts(&shard), (0, 1));
+        assert_eq!(shard.state.producers_due(&shard.settings, now(shard.now + 1)).wake_at, None);
+    }
+}
+
+#[test]
+fn entries_of_a_page_shrink_together() {
     let mut shard = Shard::new(1);
-    shard.produce(0, batch(id(0), 0, 0, 1));
-    let due = shard.now + shard.settings.producer_id_expiration.as_ms();
-    let early = shard.state.producers_due(&shard.settings, now(due - 1));
-    assert_eq!((early.event, early.wake_at), (None, Some(now(due))));
-    shard.now = due;
-    let due = shard.state.producers_due(&shard.settings, now(due));
-    assert!(matches!(due.event, Some(Event::ProducersShrunk(_))));
-    assert_eq!(due.wake_at, Some(now(shard.now)));
-    shard.expire();
-    assert_eq!(counts(&shard), (0, 1));
-    assert_eq!(shard.state.producers_due(&shard.settings, now(shard.now + 1)).wake_at, None);
+    for producer in 0..64 {
+        shard.produce(0, batch(id(producer), 0, 0, 1));
+        shard.now += 1000;
+    }
+    let mut events = 0;
+    while let Some(wake_at) = shard.state.producers_due(&shard.settings, now(shard.now)).wake_at {
+        shard.now = wake_at.as_ms();
+        if let Some(event) = shard.state.producers_due(&shard.settings, now(shard.now)).event {
+            shard.apply(event);
+            events += 1;
+        }
+    }
+    assert_eq!((counts(&shard), events), ((0, 64), 1));
 }
 
 #[test]
@@ -35,7 +60,7 @@ fn one_event_shrinks_a_bounded_range() {
             shard.produce(partition, batch(id(producer), 0, 0, 1));
         }
     }
-    shard.now += shard.settings.producer_id_expiration.as_ms();
+    shard.wait_for_expiry();
     let mut events = 0;
     while let Some(event) = shard.state.producers_due(&shard.settings, now(shard.now)).event {
         let before = counts(&shard).0;
@@ -75,7 +100,7 @@ fn a_producer_of_many_partitions_shrinks_only_where_it_is_idle() {
     for partition in 0..300 {
         shard.produce(partition, batch(id(0), 0, 0, 2));
     }
-    shard.now += shard.settings.producer_id_expiration.as_ms();
+    shard.wait_for_expiry();
     for partition in (0..300).step_by(3) {
         shard.produce(partition, batch(id(0), 0, 2, 1));
     }
@@ -101,7 +126,7 @@ fn stubs_above_the_bound_go_oldest_first_and_their_partitions_say_so() {
         shard.produce((producer % 2) as u32, batch(id(producer), 0, 0, 1));
         shard.now += 3_600_000;
     }
-    shard.now += shard.settings.producer_id_expiration.as_ms();
+    shard.wait_for_expiry();
     shard.expire();
     let (entries, stubs) = counts(&shard);
     assert_eq!(entries, 0);
@@ -127,7 +152,7 @@ fn stubs_and_entries_go_with_their_topic() {
     for producer in 200..300 {
         shard.produce(0, batch(id(producer), 0, 0, 1));
     }
-    shard.now += shard.settings.producer_id_expiration.as_ms();
+    shard.wait_for_expiry();
     shard.expire();
     for producer in 0..50 {
         shard.produce(0, batch(id(producer), 0, 1, 1));

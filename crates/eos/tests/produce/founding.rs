@@ -95,7 +95,7 @@ fn disturb(shard: &mut Shard, random: &mut Random) {
     shard.now += 1;
     match random.below(40) {
         0 => {
-            shard.now += shard.settings.producer_id_expiration.as_ms();
+            shard.wait_for_expiry();
             shard.expire();
         }
         1 => {

@@ -162,7 +162,7 @@ fn producers_with_an_open_transaction_do_not_expire() {
         duplicate_at(0, 1_000_000)
     );
     shard.end("a", identity, Outcome::Commit, Protocol::Classic).expect("current");
-    shard.now += 1_000_000;
+    shard.now += 2_000_000;
     shard.expire();
     assert_eq!((shard.state.producers().entries(), shard.state.producers().stubs()), (0, 1));
 }

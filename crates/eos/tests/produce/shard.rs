@@ -249,6 +249,11 @@ impl Shard {
         })
     }
 
+    /// Time passes until whatever was written so far is idle for too long.
+    pub fn wait_for_expiry(&mut self) {
+        self.now += self.settings.producer_id_expiration.as_ms() * 101 / 100;
+    }
+
     /// Applies everything that is due now.
     pub fn expire(&mut self) {
         while let Some(event) = self.state.producers_due(&self.settings, now(self.now)).event {

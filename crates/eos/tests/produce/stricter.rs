@@ -2,10 +2,10 @@
 //! one partition's producer state decides it.
 
 use semel_eos::{Judgement, Refusal};
-use semel_events::{Outcome, Protocol};
+use semel_events::{Outcome, Protocol, TransactionalIdExpired};
 use semel_types::{ProducerEpoch, ProducerId, ProducerStamp, TransactionalId};
 
-use crate::shard::{Shard, batch, code, duplicate_at, handle, id, in_transaction, other_payload};
+use crate::shard::{Shard, batch, code, duplicate_at, handle, id, in_transaction, now, other_payload};
 
 #[test]
 fn s1_reused_numbers_with_another_payload_are_not_acknowledged_as_stored() {
@@ -95,6 +95,36 @@ fn a_zombie_is_refused_on_partitions_that_its_successor_never_touched() {
 }
 
 #[test]
+fn an_id_whose_transactional_id_expired_is_closed_for_good() {
+    let (mut shard, owner, other) = (Shard::new(1), TransactionalId::from("a"), TransactionalId::from("b"));
+    let identity = shard.init("a");
+    let event = TransactionalIdExpired { id: owner.clone(), identity, now: now(shard.now) };
+    shard.apply(event.into());
+    let judgement = shard.produce_on(1, Some(&owner), 0, in_transaction(identity, 0, 1));
+    assert!(matches!(judgement, Judgement::Refuse(Refusal::Fenced { current: None, .. })), "{judgement:?}");
+    assert_eq!(code(&shard.produce_on(1, Some(&other), 0, in_transaction(identity, 0, 1))), 49);
+    assert_eq!(code(&shard.produce(0, batch(identity.id, 0, 0, 1))), 48);
+    let successor = shard.init("a");
+    assert_ne!(successor.id, identity.id);
+    assert_eq!(code(&shard.produce_on(1, Some(&owner), 0, in_transaction(identity, 0, 1))), 47);
+}
+
+#[test]
+fn a_fenced_session_is_told_since_when() {
+    let mut shard = Shard::new(1);
+    shard.produce(0, batch(id(0), 4, 0, 1));
+    shard.now += 5;
+    shard.produce(0, batch(id(0), 5, 0, 1));
+    let Judgement::Refuse(Refusal::Fenced { sent, current, since, .. }) =
+        shard.produce(0, batch(id(0), 4, 1, 1))
+    else {
+        panic!("an older epoch is fenced");
+    };
+    assert_eq!((sent.epoch.get(), current.map(|current| current.epoch.get())), (4, Some(5)));
+    assert_eq!(since, Some(now(shard.now)));
+}
+
+#[test]
 fn s10_a_batch_that_overtakes_the_first_one_waits_for_it() {
     let mut shard = Shard::new(1);
     assert_eq!(code(&shard.produce(0, batch(id(0), 0, 1, 1))), 45);
@@ -151,7 +181,7 @@ fn s16_silence_shrinks_a_producer_without_forgetting_it() {
     for first in 0..3 {
         shard.produce(0, batch(id(0), 4, first, 1));
     }
-    shard.now += shard.settings.producer_id_expiration.as_ms();
+    shard.wait_for_expiry();
     shard.expire();
     assert_eq!((shard.state.producers().entries(), shard.state.producers().stubs()), (0, 1));
     assert_eq!(code(&shard.produce(0, batch(id(0), 3, 3, 1))), 47);

@@ -233,7 +233,7 @@ fn on_file(before: u32) -> OnFile {
         first += i64::from(count);
     }
     let entry = shard.state.producers().held(id(0)).0[0];
-    shard.now += shard.settings.producer_id_expiration.as_ms();
+    shard.wait_for_expiry();
     shard.expire();
     let stub = shard.state.producers().held(id(0)).1[0];
     OnFile { entry, stub, last: i64::from(entry.last().get()), last_offset: first - 1 }
