@@ -7,7 +7,7 @@ use semel_events::{
 use semel_types::{ProducerStamp, TransactionNumber, TransactionalId, WallTime};
 
 use super::{
-    Coordinator, Fence, FenceCause, MadeBy, OpenTransaction, Phase, Remembered, TransactionalIdEntry,
+    Coordinator, Fence, FenceCause, MadeBy, Members, OpenTransaction, Phase, Remembered, TransactionalIdEntry,
 };
 use crate::{fence, producer::Table};
 
@@ -55,14 +55,14 @@ impl Coordinator {
     }
 
     fn apply_extended(&mut self, event: &TransactionExtended, producers: &mut Table) {
-        let Some(mut entry) = self.get(&event.id).cloned() else { return };
+        let Some(mut entry) = self.take(&event.id) else { return };
         let mut open = match entry.phase {
             Phase::Ongoing(open) => open,
             Phase::Empty | Phase::Complete { .. } => OpenTransaction::started(event),
         };
         debug_assert_eq!(open.number, event.number, "EOS-33: one open transaction per id");
-        event.partitions.iter().for_each(|partition| open.partitions.insert_mut(*partition));
-        event.groups.iter().for_each(|group| open.groups.insert_mut(group.clone()));
+        open.partitions.extend(&event.partitions);
+        open.groups.extend(&event.groups);
         open.protocol = event.protocol;
         producers.set_open(entry.identity.id, Some(event.number));
         entry.last_number = event.number;
@@ -72,7 +72,7 @@ impl Coordinator {
     }
 
     fn apply_ended(&mut self, event: &TransactionEnded, producers: &mut Table) {
-        let Some(mut entry) = self.get(&event.id).cloned() else { return };
+        let Some(mut entry) = self.take(&event.id) else { return };
         let was_open = entry.open().is_some();
         producers.set_open(event.identity_before.id, None);
         if !fence::is_same(event.identity_before, event.identity_after) {
@@ -110,8 +110,8 @@ impl OpenTransaction {
             number: event.number,
             started: event.now,
             protocol: event.protocol,
-            partitions: rpds::RedBlackTreeSetSync::new_sync(),
-            groups: rpds::RedBlackTreeSetSync::new_sync(),
+            partitions: Members::default(),
+            groups: Members::default(),
         }
     }
 }

@@ -22,8 +22,9 @@ pub(super) struct Draft<'a> {
     connection: ConnectionNumber,
     pub(super) events: Vec<Event>,
     pub(super) changes: Vec<Change>,
-    /// Markers that this decision has already put at the end of a partition.
+    /// Markers that the ends before this one have put at the end of a partition, counted up to an event.
     placed: BTreeMap<PartitionHandle, u32>,
+    placed_until: usize,
     /// The block of producer ids in use, as this decision leaves it.
     block: IdBlock,
 }
@@ -55,6 +56,7 @@ impl<'a> Draft<'a> {
             events: Vec::new(),
             changes: Vec::new(),
             placed: BTreeMap::new(),
+            placed_until: 0,
             block: volatile.ids,
         }
     }
@@ -136,7 +138,7 @@ impl<'a> Draft<'a> {
     /// markers, offsets and completion.
     pub(super) fn end(&mut self, entry: &TransactionalIdEntry, end: End<'_>) {
         let markers = entry.open().map(|open| self.markers(open)).unwrap_or_default();
-        let groups = entry.open().map(|open| open.groups.iter().cloned().collect()).unwrap_or_default();
+        let groups = entry.open().map(|open| open.groups.as_slice().to_vec()).unwrap_or_default();
         let event = TransactionEnded {
             id: end.id.clone(),
             number: entry.last_number,
@@ -160,14 +162,27 @@ impl<'a> Draft<'a> {
 
     /// One marker for each partition that still exists, at its end.
     fn markers(&mut self, open: &OpenTransaction) -> Vec<Marker> {
-        let mut markers = Vec::with_capacity(open.partitions.size());
-        for &partition in &open.partitions {
+        self.count_placed();
+        let mut markers = Vec::with_capacity(open.partitions.len());
+        for &partition in open.partitions.as_slice() {
             let Some(known) = self.state.partition(partition) else { continue };
-            let placed = self.placed.entry(partition).or_default();
-            markers.push(Marker { partition, offset: known.next_offset().plus(*placed) });
-            *placed += 1;
+            let placed = self.placed.get(&partition).copied().unwrap_or(0);
+            markers.push(Marker { partition, offset: known.next_offset().plus(placed) });
         }
         markers
+    }
+
+    /// Most decisions end one transaction: nothing is counted then.
+    fn count_placed(&mut self) {
+        for event in &self.events[self.placed_until..] {
+            if let Event::TransactionEnded(ended) = event {
+                ended
+                    .markers
+                    .iter()
+                    .for_each(|marker| *self.placed.entry(marker.partition).or_default() += 1);
+            }
+        }
+        self.placed_until = self.events.len();
     }
 
     /// The transactional id that a request names, if it is known here: unknown ones are not counted, or anybody

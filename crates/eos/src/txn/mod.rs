@@ -27,6 +27,7 @@ mod expire;
 mod fence_log;
 mod init;
 mod marker;
+mod members;
 mod offsets;
 mod snapshot;
 mod start;
@@ -35,6 +36,7 @@ mod timeout;
 
 pub use command::{Command, Decision, Reply, Request, carried_pair};
 pub use fence_log::{FENCES_IN_ALL, FENCES_PER_ID, Fence, FenceCause, FenceLog};
+pub use members::Members;
 pub use start::start;
 pub use state::{
     Coordinator, MadeBy, OpenTransaction, Phase, Remembered, TransactionState, TransactionalIdEntry,

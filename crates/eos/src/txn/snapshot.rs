@@ -102,29 +102,20 @@ impl Encode for OpenTransaction {
         self.number.encode(out);
         self.started.encode(out);
         self.protocol.encode(out);
-        put_unsigned(self.partitions.size() as u64, out);
-        self.partitions.iter().for_each(|partition| partition.encode(out));
-        put_unsigned(self.groups.size() as u64, out);
-        self.groups.iter().for_each(|group| group.encode(out));
+        self.partitions.encode(out);
+        self.groups.encode(out);
     }
 }
 
 impl Decode for OpenTransaction {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let mut open = Self {
+        Ok(Self {
             number: Decode::decode(reader)?,
             started: Decode::decode(reader)?,
             protocol: Decode::decode(reader)?,
-            partitions: rpds::RedBlackTreeSetSync::new_sync(),
-            groups: rpds::RedBlackTreeSetSync::new_sync(),
-        };
-        for _ in 0..reader.length()? {
-            open.partitions.insert_mut(Decode::decode(reader)?);
-        }
-        for _ in 0..reader.length()? {
-            open.groups.insert_mut(Decode::decode(reader)?);
-        }
-        Ok(open)
+            partitions: Decode::decode(reader)?,
+            groups: Decode::decode(reader)?,
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use semel_types::{
     DurationMs, GroupId, Now, PartitionHandle, ProducerStamp, TransactionNumber, TransactionalId,
 };
 
-use super::fence_log::FenceLog;
+use super::{Members, fence_log::FenceLog};
 
 /// The coordinator's part of the state: every transactional id, and when each of them is due.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -67,9 +67,9 @@ pub struct OpenTransaction {
     /// The protocol of its last addition.
     pub protocol: Protocol,
     /// The partitions it may write to.
-    pub partitions: RedBlackTreeSetSync<PartitionHandle>,
+    pub partitions: Members<PartitionHandle>,
     /// The groups whose offsets it may carry.
-    pub groups: RedBlackTreeSetSync<GroupId>,
+    pub groups: Members<GroupId>,
 }
 
 /// The remembered pair (design section 4): retries are recognised by it alone, never by "epoch + 1".
@@ -173,7 +173,7 @@ impl OpenTransaction {
     /// `__consumer_offsets`).
     #[must_use]
     pub fn size(&self) -> usize {
-        self.partitions.size() + self.groups.size()
+        self.partitions.len() + self.groups.len()
     }
 }
 
@@ -231,6 +231,13 @@ impl Coordinator {
             None => self.idle.insert_mut((entry.updated, id.clone())),
         }
         self.ids.insert_mut(id, entry);
+    }
+
+    /// Takes an entry out, to be changed and put back.
+    pub(super) fn take(&mut self, id: &TransactionalId) -> Option<TransactionalIdEntry> {
+        let entry = self.ids.get(id).cloned()?;
+        self.remove(id);
+        Some(entry)
     }
 
     /// Removes an entry from the map and both indexes.

@@ -94,7 +94,7 @@ fn a_client_of_version_2_needs_no_request_but_its_writes_and_ends() {
     world.write("app", first, 1, 0, Protocol::Version2).expect("and the next another");
     assert_eq!(world.commit_offset("app", first, "g", 5, Protocol::Version2), Ok(Reply::Done));
     let open = world.state.transactions().open(&super::world::id("app")).expect("open");
-    assert_eq!((open.partitions.size(), open.groups.size(), open.number.get()), (2, 1, 1));
+    assert_eq!((open.partitions.len(), open.groups.len(), open.number.get()), (2, 1, 1));
     let second = shifted(first, 1);
     assert_eq!(world.end_v2("app", first, Outcome::Commit), Ok(Reply::Ended(second)));
     let end = world.last_end();
