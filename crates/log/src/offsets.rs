@@ -3,8 +3,8 @@
 //! Purpose: the log's ends are known from the view; a timestamp is searched in the extents, then in the batches of one
 //! of them. Invariants: an answer lies below the bound of its isolation (upstream `Partition.fetchOffsetForTimestamp`:
 //! what lies at or past it is not found). Deviation: in a compressed batch a timestamp is answered with the batch's
-//! first offset and timestamp, for records are not decompressed here; the consumer then meets some earlier records,
-//! and misses none. What it does not do: wire codes, permissions.
+//! first offset (and first timestamp, or largest where that is asked for), for records are not decompressed here: the
+//! consumer then meets some earlier records, and misses none. What it does not do: wire codes, permissions.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use semel_types::{LeaderEpoch, Offset, PartitionHandle};
 
 use crate::{
-    batches::{BatchHeader, record_stamps},
+    batches::{BatchHeader, RecordStamp, record_stamps},
     cache::BlockCache,
     extents::{LogPosition, Placed},
     file_uses::ReadPin,
@@ -62,8 +62,8 @@ pub struct OffsetSearch {
     log_start: Offset,
     bound: Offset,
     runs: Vec<(Arc<SideFile>, Run)>,
-    /// The one extent in memory that may hold the answer, if no run does.
-    extent: Option<Placed>,
+    /// The extents in memory that may hold the answer, in order: one that the log start cuts, and one more.
+    extents: Vec<Placed>,
     tail: LogPosition,
     _pin: ReadPin,
 }
@@ -89,7 +89,7 @@ impl View {
             log_start: view.log_start,
             bound,
             runs: Vec::new(),
-            extent: None,
+            extents: Vec::new(),
             tail: self.files.tail(),
             _pin: self.files.pin(),
         };
@@ -110,25 +110,24 @@ impl View {
         let in_runs = view.runs.iter().filter(|run| run.end_offset > start && run.max_timestamp >= timestamp);
         search.runs = in_runs.map(|run| self.with_side(run)).collect();
         let first = view.extents.first_ending_after(start);
-        let in_memory = &view.extents.as_slice()[first..];
-        search.extent = in_memory.iter().find(|extent| extent.max_timestamp >= timestamp).copied();
+        let in_memory = view.extents.as_slice()[first..].iter();
+        // Of an extent that the log start cuts, the record may be gone: then the next one has it.
+        search.extents = in_memory.filter(|extent| extent.max_timestamp >= timestamp).take(2).copied().collect();
     }
 
-    /// Keeps the one place that has the largest timestamp of all; the earliest one if several have.
+    /// Keeps the places that may have the largest timestamp: those that the log start cuts, of which it may be gone,
+    /// and the first of the largest of the others.
     fn locate_largest(&self, view: &PartitionView, search: &mut OffsetSearch) {
         let start = view.log_start;
         let runs = view.runs.iter().filter(|run| run.end_offset > start);
-        let in_runs = runs.rev().max_by_key(|run| run.max_timestamp);
+        let (cut, whole): (Vec<&Run>, Vec<&Run>) = runs.partition(|run| run.base_offset < start);
+        let largest = whole.into_iter().rev().max_by_key(|run| run.max_timestamp);
+        search.runs = cut.into_iter().chain(largest).map(|run| self.with_side(run)).collect();
         let first = view.extents.first_ending_after(start);
-        let in_memory =
-            view.extents.as_slice()[first..].iter().rev().max_by_key(|extent| extent.max_timestamp);
-        let run_wins = in_runs
-            .is_some_and(|run| in_memory.is_none_or(|extent| run.max_timestamp >= extent.max_timestamp));
-        if run_wins {
-            search.runs = in_runs.map(|run| self.with_side(run)).into_iter().collect();
-        } else {
-            search.extent = in_memory.copied();
-        }
+        let extents = view.extents.as_slice()[first..].iter();
+        let (cut, whole): (Vec<&Placed>, Vec<&Placed>) = extents.partition(|extent| extent.base_offset < start);
+        let largest = whole.into_iter().rev().max_by_key(|extent| extent.max_timestamp);
+        search.extents = cut.into_iter().chain(largest).copied().collect();
     }
 
     /// Where a leader epoch ended in a partition (upstream `LeaderEpochFileCache.endOffsetFor`); `None` if the epoch
@@ -193,25 +192,74 @@ impl OffsetSearch {
                 }
             }
         }
-        self.extent.map_or(Ok(None), |extent| self.in_extent(&extent, timestamp, blocks))
+        for extent in &self.extents {
+            if let Some(found) = self.in_extent(extent, timestamp, blocks)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     fn largest(&self, blocks: &Blocks<'_>) -> Result<Option<ListedOffset>, ReadError> {
-        let Some(extent) = self.extent_with_largest(blocks)? else { return Ok(None) };
-        self.in_extent(&extent, extent.max_timestamp, blocks)
+        let mut largest = None;
+        for (side, run) in &self.runs {
+            let side = side.read(blocks);
+            let mut whole: Option<Placed> = None;
+            for index in side.first_ending_after(run, self.log_start)?..run.extents_end() {
+                let extent = side.extent(index)?;
+                if extent.base_offset < self.log_start {
+                    self.larger_in(&extent, blocks, &mut largest)?;
+                } else if whole.is_none_or(|whole| extent.max_timestamp > whole.max_timestamp) {
+                    whole = Some(extent);
+                }
+            }
+            whole.iter().try_for_each(|extent| self.larger_in(extent, blocks, &mut largest))?;
+        }
+        self.extents.iter().try_for_each(|extent| self.larger_in(extent, blocks, &mut largest))?;
+        Ok(largest)
     }
 
-    fn extent_with_largest(&self, blocks: &Blocks<'_>) -> Result<Option<Placed>, ReadError> {
-        let Some((side, run)) = self.runs.first() else { return Ok(self.extent) };
-        let side = side.read(blocks);
-        let mut largest: Option<Placed> = None;
-        for index in side.first_ending_after(run, self.log_start)?..run.extents_end() {
-            let extent = side.extent(index)?;
-            if largest.is_none_or(|largest| extent.max_timestamp > largest.max_timestamp) {
-                largest = Some(extent);
+    /// Takes the record of an extent with the largest timestamp, if that is larger than `largest`.
+    fn larger_in(
+        &self,
+        extent: &Placed,
+        blocks: &Blocks<'_>,
+        largest: &mut Option<ListedOffset>,
+    ) -> Result<(), ReadError> {
+        let at_least = |largest: &Option<ListedOffset>, timestamp| {
+            largest.and_then(|found| found.timestamp).is_some_and(|most| most >= timestamp)
+        };
+        if at_least(largest, extent.max_timestamp) {
+            return Ok(());
+        }
+        let mut walk = Walk::new(extent, blocks);
+        while let Some((at, header)) = walk.next()? {
+            if header.end_offset <= self.log_start || at_least(largest, header.max_timestamp) {
+                continue;
+            }
+            let batch = walk.slice(at, at + header.length)?;
+            let found = self.largest_in_batch(header, &batch);
+            if let Some((offset, timestamp)) = found.filter(|(_, timestamp)| !at_least(largest, *timestamp)) {
+                let leader_epoch = Some(header.leader_epoch);
+                *largest = Some(ListedOffset { offset, timestamp: Some(timestamp), leader_epoch });
             }
         }
-        Ok(largest)
+        Ok(())
+    }
+
+    fn largest_in_batch(&self, header: BatchHeader, batch: &[Bytes]) -> Option<(Offset, i64)> {
+        if header.is_log_append_time() || header.is_compressed() {
+            return Some((header.base_offset.max(self.log_start), header.max_timestamp));
+        }
+        let batch = batch.concat();
+        let left = record_stamps(header, &batch).filter(|record| record.offset >= self.log_start);
+        let mut largest: Option<RecordStamp> = None;
+        for record in left {
+            if largest.is_none_or(|largest| record.timestamp > largest.timestamp) {
+                largest = Some(record);
+            }
+        }
+        largest.map(|record| (record.offset, record.timestamp))
     }
 
     /// The first record of an extent with at least this timestamp, not before the log start.

@@ -134,7 +134,10 @@ impl Published {
             let pairs = pairs.collect::<io::Result<Vec<_>>>().map_err(RestoreError::Io)?;
             view.attach(side, &pairs)?;
         }
-        view.partitions.iter_mut().flatten().for_each(|view| view.drop_aborted_in_runs());
+        for view in view.partitions.iter_mut().flatten() {
+            view.drop_aborted_in_runs();
+            view.reaped_to = view.log_start;
+        }
         let check = |(partition, view): (_, &PartitionView)| {
             view.index_hole().map_or(Ok(()), |at| Err(RestoreError::Hole { partition, at }))
         };
@@ -178,7 +181,6 @@ impl View {
             let runs = runs_of(side, pairs);
             view.runs.extend(runs.into_iter().map(|(_, run)| run.numbered_from(first as u32)));
             view.size_bytes += pairs.iter().map(|pair| pair.bytes).sum::<u64>();
-            view.reaped_to = view.log_start;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ use crate::{
     published::Published,
     read::{Blocks, ReadError, ReadMode},
     side_file::{Pair, Run, SideFile, SideNumber, SideReader, SideWriter},
-    view::View,
+    view::{PartitionView, View},
 };
 
 /// Side files of one level that are merged into one of the next.
@@ -175,9 +175,9 @@ impl Published {
         let mut first = self.view.read().sides.covered_through().next();
         let mut file = first;
         while file <= sealed_through {
-            let sealed = self.sealed_entries(file);
+            let mut sealed = self.sealed_entries(file);
             if !sealed.is_empty() {
-                let side = write_sealed(store, FileRange { first, last: file }, &sealed)?;
+                let side = write_sealed(store, FileRange { first, last: file }, &mut sealed)?;
                 self.install_sealed(side, file, &sealed);
                 first = file.next();
             }
@@ -239,7 +239,7 @@ impl Published {
         let scratch = BlockCache::new(Arc::clone(cache.source()), 16 << 20, 0);
         let blocks = Blocks::blocking(&scratch);
         let readers: Vec<_> = sides.iter().map(|side| side.read(&blocks)).collect();
-        let mut parts = self.live_pairs(&readers)?;
+        let mut parts = self.live_pairs(&readers, tiles)?;
         parts.sort_by_key(|(_, pair)| (pair.partition, pair.file));
         let pairs = renumbered(parts.iter().map(|(_, pair)| *pair));
         let files = FileRange {
@@ -270,19 +270,17 @@ impl Published {
     }
 
     /// All pairs that some partition's runs still hold, with the number of their side file in `readers`.
-    fn live_pairs(&self, readers: &[SideReader<'_>]) -> io::Result<Vec<(usize, Pair)>> {
+    fn live_pairs(&self, readers: &[SideReader<'_>], tiles: &[SideNumber]) -> io::Result<Vec<(usize, Pair)>> {
         let mut live = Vec::new();
-        for (from, reader) in readers.iter().enumerate() {
-            let mut pairs = Vec::new();
-            for index in 0..reader.pairs() {
-                pairs.push(reader.pair(index).map_err(into_io)?);
-            }
+        for (from, (reader, tile)) in readers.iter().zip(tiles).enumerate() {
+            let pairs = (0..reader.pairs()).map(|index| reader.pair(index).map_err(into_io));
+            let pairs: Vec<_> = (0..).zip(pairs.collect::<io::Result<Vec<_>>>()?).collect();
             for some in pairs.chunks(LOCKED_TOGETHER) {
                 let view = self.view.read();
-                let is_live = |pair: &&Pair| {
-                    view.partition(pair.partition).is_some_and(|view| pair.end_offset > view.reaped_to)
+                let is_live = |(index, pair): &&(u32, Pair)| {
+                    view.partition(pair.partition).is_some_and(|view| view.holds(*tile, *index, pair))
                 };
-                live.extend(some.iter().filter(is_live).map(|pair| (from, *pair)));
+                live.extend(some.iter().filter(is_live).map(|(_, pair)| (from, *pair)));
             }
         }
         Ok(live)
@@ -368,8 +366,11 @@ impl View {
             return;
         }
         assert!(extents.start == 0, "LOG-25: files are sealed in order");
-        let dead_front = view.runs.last().is_some_and(|last| last.end_offset != run.base_offset);
-        assert!(!dead_front, "LOG-31: runs of a partition are contiguous");
+        let after_dead = |last: &Run| last.end_offset <= view.log_start;
+        assert!(
+            view.runs.last().is_none_or(|last| last.end_offset == run.base_offset || after_dead(last)),
+            "LOG-31: runs of a partition are contiguous"
+        );
         view.extents.drop_front(extents.end);
         let moved = view.aborted.partition_point(|aborted| aborted.last_offset < run.end_offset);
         view.aborted.drain(..moved);
@@ -406,6 +407,14 @@ impl View {
             self.retire_side(first);
         }
         self.files.close();
+    }
+}
+
+impl PartitionView {
+    /// True if a run holds this pair of a side file, and its use has not been taken back.
+    fn holds(&self, side: SideNumber, index: u32, pair: &Pair) -> bool {
+        let holds = |run: &Run| run.side == side && (run.first_pair..run.first_pair + run.pairs).contains(&index);
+        pair.end_offset > self.reaped_to && self.runs.iter().any(holds)
     }
 }
 
@@ -454,9 +463,12 @@ fn pairs_of(side: &SideReader<'_>, run: &Run) -> io::Result<Vec<Pair>> {
     pairs.map(|index| side.pair(index).map_err(into_io)).collect()
 }
 
-/// Writes the side file of sealed files.
-fn write_sealed(store: &dyn SideStore, files: FileRange, sealed: &[Sealed]) -> io::Result<SideFile> {
+/// Writes the side file of sealed files; gives their pairs the places in it.
+fn write_sealed(store: &dyn SideStore, files: FileRange, sealed: &mut [Sealed]) -> io::Result<SideFile> {
     let pairs = renumbered(sealed.iter().map(|sealed| sealed.pair));
+    for (sealed, pair) in sealed.iter_mut().zip(&pairs) {
+        sealed.pair = *pair;
+    }
     let side = SideFile::of(files, 0, &pairs);
     store.write_side(files, side.length(), &mut |out| {
         let mut writer = SideWriter::start(&side, &pairs, out)?;
@@ -489,8 +501,8 @@ pub(crate) fn rebuild(
     let seal = |(partition, (extents, aborted)): (_, (Vec<_>, Vec<_>))| {
         Some(Sealed { pair: pair_of(partition, &extents, &aborted)?, extents, aborted })
     };
-    let sealed: Vec<_> = by_partition.into_iter().filter_map(seal).collect();
-    write_sealed(store, FileRange::of(file), &sealed)
+    let mut sealed: Vec<_> = by_partition.into_iter().filter_map(seal).collect();
+    write_sealed(store, FileRange::of(file), &mut sealed)
 }
 
 pub(crate) fn into_io(error: ReadError) -> io::Error {
