@@ -426,16 +426,17 @@ impl BlockCache {
                     cached.used = true;
                     match cached.find(wanted, within) {
                         Found::Whole(mut part) => found.append(&mut part),
-                        hole @ Found::Hole(_) => return self.count(hole),
+                        hole @ Found::Hole(_) => return hole,
                     }
                 }
-                None => return self.count(Found::Hole(within)),
+                None => return Found::Hole(within),
             }
         }
-        self.count(Found::Whole(found))
+        Found::Whole(found)
     }
 
-    fn count(&self, found: Found) -> Found {
+    fn look_counted(&self, block: &Block) -> Found {
+        let found = self.look(block);
         let counter = if matches!(found, Found::Whole(_)) { &self.hits } else { &self.misses };
         counter.fetch_add(1, Ordering::Relaxed);
         found
@@ -444,7 +445,7 @@ impl BlockCache {
     /// The block without touching the disk: from memory, or from the operating system's.
     pub(crate) fn get_cached(&self, block: &Block) -> io::Result<Option<Vec<Bytes>>> {
         let BlockFile::Log(file) = block.file else {
-            return Ok(match self.look(block) {
+            return Ok(match self.look_counted(block) {
                 Found::Whole(found) => Some(found),
                 Found::Hole(_) => None,
             });
@@ -473,7 +474,7 @@ impl BlockCache {
     ) -> io::Result<Option<Vec<Bytes>>> {
         // What was read is kept at hand: a cache smaller than the block may have dropped the start of it again.
         let mut at_hand = Window::default();
-        let mut found = self.look(block);
+        let mut found = self.look_counted(block);
         loop {
             let hole = match found {
                 Found::Whole(bytes) => return Ok(Some(bytes)),
@@ -513,7 +514,9 @@ impl BlockCache {
     /// Reads a hole, which lies in one window, and windows after it for a reader that goes in order.
     fn read_hole(&self, block: &Block, hole: Range<u64>) -> io::Result<(u64, Bytes)> {
         let window = hole.start / WINDOW;
-        let depth = self.windows.lock().read_ahead(block.file, window);
+        // A small cache would drop what was read ahead before it is met.
+        let has_room = self.capacity as u64 >= 4 * READ_AHEAD * WINDOW;
+        let depth = if has_room { self.windows.lock().read_ahead(block.file, window) } else { 1 };
         let bytes = match self.read_source(block.file, hole.clone()) {
             // The readable part of a file may end before its last window does.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {

@@ -44,6 +44,7 @@ pub(crate) struct FileUses {
     retired_now: Vec<Retired>,
     retired: VecDeque<(Arc<()>, Vec<Retired>)>,
     leaving: BTreeSet<FileNumber>,
+    unread_sides: Vec<FileRange>,
     /// Where the published part of the log ends.
     tail: LogPosition,
 }
@@ -106,19 +107,23 @@ impl FileUses {
         }
     }
 
-    /// What retired and is now without readers. Files are only noted; side files are handed out.
-    pub(crate) fn drain(&mut self) -> Vec<FileRange> {
-        let mut sides = Vec::new();
+    /// Notes which retired files are without readers by now.
+    pub(crate) fn drain_files(&mut self) {
         // No plan takes an old pin any more, so a count of one stays one.
         while self.retired.front().is_some_and(|(pin, _)| Arc::strong_count(pin) == 1) {
             for retired in self.retired.pop_front().map(|(_, retired)| retired).unwrap_or_default() {
                 match retired {
                     Retired::File(file) => drop(self.leaving.remove(&file)),
-                    Retired::Side(files) => sides.push(files),
+                    Retired::Side(files) => self.unread_sides.push(files),
                 }
             }
         }
-        sides
+    }
+
+    /// Side files that retired and are now without readers; they are handed out once.
+    pub(crate) fn drain_sides(&mut self) -> Vec<FileRange> {
+        self.drain_files();
+        mem::take(&mut self.unread_sides)
     }
 
     /// True if no partition points into the file and no plan may.

@@ -112,7 +112,8 @@ impl View {
         let first = view.extents.first_ending_after(start);
         let in_memory = view.extents.as_slice()[first..].iter();
         // Of an extent that the log start cuts, the record may be gone: then the next one has it.
-        search.extents = in_memory.filter(|extent| extent.max_timestamp >= timestamp).take(2).copied().collect();
+        search.extents =
+            in_memory.filter(|extent| extent.max_timestamp >= timestamp).take(2).copied().collect();
     }
 
     /// Keeps the places that may have the largest timestamp: those that the log start cuts, of which it may be gone,
@@ -125,7 +126,8 @@ impl View {
         search.runs = cut.into_iter().chain(largest).map(|run| self.with_side(run)).collect();
         let first = view.extents.first_ending_after(start);
         let extents = view.extents.as_slice()[first..].iter();
-        let (cut, whole): (Vec<&Placed>, Vec<&Placed>) = extents.partition(|extent| extent.base_offset < start);
+        let (cut, whole): (Vec<&Placed>, Vec<&Placed>) =
+            extents.partition(|extent| extent.base_offset < start);
         let largest = whole.into_iter().rev().max_by_key(|extent| extent.max_timestamp);
         search.extents = cut.into_iter().chain(largest).copied().collect();
     }

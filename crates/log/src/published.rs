@@ -109,7 +109,8 @@ impl Published {
     /// Those of `sealed` in which no live extent lies and which no planned read may still touch.
     #[must_use]
     pub fn dead_files(&self, sealed: &[FileNumber]) -> Vec<FileNumber> {
-        let view = self.view.read();
+        let mut view = self.view.write();
+        view.files.drain_files();
         sealed.iter().filter(|file| view.files.is_dead(**file)).copied().collect()
     }
 

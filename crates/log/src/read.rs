@@ -534,6 +534,9 @@ impl<'a> Walk<'a> {
         if header.length > length - self.at {
             return Err(self.damaged("ends inside a batch"));
         }
+        if header.end_offset > self.extent.end_offset() {
+            return Err(self.damaged("holds a batch of more records than were stored"));
+        }
         let at = self.at;
         self.at += header.length;
         self.expect = header.end_offset;

@@ -306,7 +306,7 @@ impl Published {
         let unused = {
             let mut view = self.view.write();
             view.retire_dead_tiles();
-            view.files.drain()
+            view.files.drain_sides()
         };
         for files in unused {
             cache.forget(BlockFile::Side(files));
@@ -413,7 +413,8 @@ impl View {
 impl PartitionView {
     /// True if a run holds this pair of a side file, and its use has not been taken back.
     fn holds(&self, side: SideNumber, index: u32, pair: &Pair) -> bool {
-        let holds = |run: &Run| run.side == side && (run.first_pair..run.first_pair + run.pairs).contains(&index);
+        let holds =
+            |run: &Run| run.side == side && (run.first_pair..run.first_pair + run.pairs).contains(&index);
         pair.end_offset > self.reaped_to && self.runs.iter().any(holds)
     }
 }

@@ -1,15 +1,226 @@
-//! Reading: what a reader is given of a partition, and where it stops.
+use std::{collections::HashMap, io, sync::Mutex};
+
+use semel_events::Visible;
+use semel_types::{LeaderEpoch, LogSequence, TopicId, TopicName};
 
 use super::*;
+use crate::{BlockSource, Extent, Published};
+
+/// Files in memory.
+#[derive(Default)]
+struct Files(Mutex<HashMap<FileNumber, Vec<u8>>>);
+
+impl BlockSource for Files {
+    fn read(&self, file: FileNumber, position: u64, length: usize) -> io::Result<Bytes> {
+        let files = self.0.lock().unwrap();
+        let part = files.get(&file).and_then(|all| all.get(position as usize..position as usize + length));
+        part.map(Bytes::copy_from_slice).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn try_read_cached(&self, _: FileNumber, _: u64, _: usize) -> io::Result<Option<Bytes>> {
+        Ok(None)
+    }
+}
+
+const P: PartitionHandle = PartitionHandle::new(0);
+
+fn batch(base: i64, count: i32, padding: usize) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER + padding];
+    bytes[..8].copy_from_slice(&base.to_be_bytes());
+    bytes[8..12].copy_from_slice(&((HEADER + padding - 12) as i32).to_be_bytes());
+    bytes[16] = 2;
+    bytes[23..27].copy_from_slice(&(count - 1).to_be_bytes());
+    bytes
+}
+
+struct Log {
+    files: Arc<Files>,
+    published: Published,
+    cache: BlockCache,
+    next: i64,
+}
+
+impl Log {
+    fn new(partitions: u32) -> Self {
+        let files = Arc::new(Files::default());
+        let published = Published::new();
+        let partitions = (0..partitions).map(PartitionHandle::new).collect();
+        let (id, name, settings) = (TopicId::new([1; 16]), TopicName::new("t"), Vec::new());
+        let created = Visible::TopicCreated { id, name, partitions, settings };
+        published.publish(LogSequence::new(1), &[], vec![created]);
+        let cache = BlockCache::new(files.clone(), 8 << 20, 10_000);
+        Self { files, published, cache, next: 0 }
+    }
+
+    /// One extent of these batches, each of one record, in file 1.
+    fn append(&mut self, partition: PartitionHandle, base: i64, paddings: &[usize]) {
+        let bytes: Vec<_> =
+            (base..).zip(paddings).flat_map(|(base, padding)| batch(base, 1, *padding)).collect();
+        let mut files = self.files.0.lock().unwrap();
+        let file = files.entry(FileNumber::new(1)).or_default();
+        let extent = Extent {
+            partition,
+            base_offset: Offset::new(base),
+            count: paddings.len() as u32,
+            file: FileNumber::new(1),
+            position: file.len() as u64,
+            length: bytes.len() as u32,
+            max_timestamp: 0,
+        };
+        file.extend(bytes);
+        drop(files);
+        self.next += 1;
+        let positions = positions(partition, 0, base + paddings.len() as i64);
+        self.published.publish(LogSequence::new(1 + self.next as u64), &[extent], vec![positions]);
+    }
+}
+
+fn positions(partition: PartitionHandle, start: i64, end: i64) -> Visible {
+    Visible::Positions {
+        partition,
+        log_start_offset: Offset::new(start),
+        high_watermark: Offset::new(end),
+        last_stable_offset: Offset::new(end),
+    }
+}
+
+fn request(partition: u32, offset: i64, max_bytes: usize) -> ReadRequest {
+    ReadRequest {
+        partition: PartitionHandle::new(partition),
+        offset: Offset::new(offset),
+        max_bytes,
+        at_least_one: true,
+        isolation: Isolation::ReadUncommitted,
+    }
+}
 
 #[test]
 fn nothing_is_planned_of_an_unknown_partition() {
-    let request = ReadRequest {
-        partition: PartitionHandle::new(3),
-        offset: Offset::ZERO,
-        max_bytes: 1,
-        at_least_one: true,
-        isolation: Isolation::ReadCommitted,
+    assert_eq!(View::default().plan(&request(3, 0, 1)).err(), Some(ReadRefusal::UnknownPartition));
+}
+
+#[test]
+fn an_offset_outside_of_the_partition_is_refused_and_its_end_reads_empty() {
+    let mut log = Log::new(1);
+    log.append(P, 0, &[10, 10]);
+    log.published.publish(LogSequence::new(9), &[], vec![positions(P, 1, 2)]);
+    let view = log.published.read();
+    let out = ReadRefusal::OffsetOutOfRange { log_start: Offset::new(1), high_watermark: Offset::new(2) };
+    assert_eq!(view.plan(&request(0, 0, 100)).err(), Some(out));
+    assert_eq!(view.plan(&request(0, 3, 100)).err(), Some(out));
+    let plan = view.plan(&request(0, 2, 100)).unwrap();
+    assert!(plan.is_empty());
+    assert_eq!(plan.bytes_available(), 0);
+    let read = plan.try_read_cached(&log.cache).unwrap();
+    assert_eq!(read, ReadData { end_offset: Offset::new(2), ..ReadData::default() });
+}
+
+#[test]
+fn the_first_batch_is_given_whole_only_if_asked_for() {
+    let mut log = Log::new(1);
+    log.append(P, 0, &[500, 10]);
+    let plan = |at_least_one, max_bytes| {
+        let request = ReadRequest { at_least_one, ..request(0, 0, max_bytes) };
+        log.published.read().plan(&request).unwrap().read_blocking(&log.cache).unwrap().bytes()
     };
-    assert_eq!(View::default().plan(&request).err(), Some(ReadRefusal::UnknownPartition));
+    assert_eq!([plan(true, 100), plan(true, 0), plan(false, 100)], [561, 561, 0]);
+    assert_eq!([plan(false, 561), plan(false, 631), plan(false, 632)], [561, 561, 632]);
+}
+
+#[test]
+fn a_fetch_of_several_partitions_keeps_to_its_bound_in_one_cut() {
+    let mut log = Log::new(3);
+    for partition in 0..3 {
+        log.append(PartitionHandle::new(partition), 0, &[239, 239]);
+    }
+    let requests: Vec<_> = (0..3).map(|partition| request(partition, 0, 100_000)).collect();
+    let bytes = |max_bytes| {
+        let plans = log.published.read().plan_all(&requests, max_bytes);
+        let plans: Vec<_> = plans.into_iter().map(Result::unwrap).collect();
+        let read = read_all(&plans, &log.cache, ReadMode::MayBlock).unwrap();
+        read.iter().map(ReadData::bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(10_000), [600, 600, 600]);
+    assert_eq!(bytes(700), [600, 0, 0], "100 bytes are left, too few for a batch");
+    assert_eq!(bytes(1), [300, 0, 0], "one batch at least");
+}
+
+#[test]
+fn reads_in_flight_are_bounded_and_free_what_they_held_when_sent() {
+    let mut log = Log::new(1);
+    log.append(P, 0, &[5000]);
+    log.append(P, 1, &[5000]);
+    let plan = log.published.read().plan(&request(0, 0, 6000)).unwrap();
+    let first = plan.read_blocking(&log.cache).unwrap();
+    assert!(matches!(plan.read_blocking(&log.cache), Err(ReadError::Busy)));
+    drop(first);
+    assert!(plan.read_blocking(&log.cache).is_ok());
+    assert_eq!(log.cache.figures().pinned_bytes, 0);
+}
+
+#[test]
+fn what_is_not_in_memory_is_cold_and_then_warm() {
+    let mut log = Log::new(1);
+    log.append(P, 0, &[10]);
+    let plan = log.published.read().plan(&request(0, 0, 6000)).unwrap();
+    assert!(matches!(plan.try_read_cached(&log.cache), Err(ReadError::Cold)));
+    let read = plan.read_blocking(&log.cache).unwrap();
+    assert_eq!(plan.try_read_cached(&log.cache).unwrap(), read);
+}
+
+#[test]
+fn bytes_that_are_not_the_batches_stored_are_an_error() {
+    for damaged in [7, 11, 16, 26] {
+        let mut log = Log::new(1);
+        log.append(P, 0, &[100, 100]);
+        log.files.0.lock().unwrap().get_mut(&FileNumber::new(1)).unwrap()[damaged] ^= 0x40;
+        let plan = log.published.read().plan(&request(0, 1, 100)).unwrap();
+        let error = plan.read_blocking(&log.cache).unwrap_err();
+        let ReadError::Failed(error) = error else { panic!("{error}") };
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+    }
+}
+
+/// LOG-24.
+#[test]
+fn a_file_is_dead_only_when_no_plan_may_read_it() {
+    let mut log = Log::new(1);
+    log.append(P, 0, &[10]);
+    let file = [FileNumber::new(1)];
+    let early = log.published.read().plan(&request(0, 0, 100)).unwrap();
+    assert_eq!(log.published.dead_files(&file), []);
+    let deleted = Visible::TopicDeleted { id: TopicId::new([1; 16]) };
+    log.published.publish(LogSequence::new(9), &[], vec![deleted]);
+    assert_eq!(log.published.dead_files(&file), [], "a plan still reads it");
+    assert_eq!(early.read_blocking(&log.cache).unwrap().bytes(), 71);
+    drop(early);
+    assert_eq!(log.published.dead_files(&file), file);
+}
+
+#[test]
+fn leader_epochs_end_where_upstream_says() {
+    let log = Log::new(1);
+    let started = |epoch, first| Visible::EpochStarted {
+        partition: P,
+        epoch: LeaderEpoch::new(epoch),
+        first_offset: Offset::new(first),
+    };
+    let end = |log: &Log, epoch| {
+        let found = log.published.read().offset_for_leader_epoch(P, LeaderEpoch::new(epoch));
+        found.map(|end| (end.epoch.get(), end.end_offset.get()))
+    };
+    log.published.set_leader_epoch(LeaderEpoch::new(2));
+    assert_eq!([end(&log, 1), end(&log, 2), end(&log, 3)], [Some((1, 0)), Some((2, 0)), None]);
+    log.published.publish(LogSequence::new(2), &[], vec![started(2, 0), positions(P, 0, 10)]);
+    log.published.publish(LogSequence::new(3), &[], vec![started(5, 10), positions(P, 0, 17)]);
+    log.published.set_leader_epoch(LeaderEpoch::new(7));
+    let ends: Vec<_> = (1..=8).map(|epoch| end(&log, epoch)).collect();
+    let expected = [(1, 0), (2, 10), (2, 10), (2, 10), (5, 17), (5, 17), (7, 17)];
+    assert_eq!(ends, expected.map(Some).into_iter().chain([None]).collect::<Vec<_>>());
+    // Epochs before the log start are forgotten.
+    log.published.publish(LogSequence::new(4), &[], vec![positions(P, 12, 17)]);
+    assert_eq!(
+        log.published.read().partition(P).unwrap().leader_epochs,
+        [(LeaderEpoch::new(5), Offset::new(12))]
+    );
 }

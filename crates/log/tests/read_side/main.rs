@@ -1,7 +1,9 @@
 //! The log's read side against a plain model: plans, reads, aborted lists, side files, restarts, recycling.
+#![expect(clippy::unwrap_used, reason = "a test ends where something unexpected happens")]
 
 mod disk;
 mod model;
+mod threads;
 mod world;
 
 use proptest::prelude::*;
@@ -28,7 +30,8 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let append = (0..9_usize, prop::option::of(0..3_i64), prop::collection::vec(0..50_i64, 1..5), 0..1500_usize);
+    let append =
+        (0..9_usize, prop::option::of(0..3_i64), prop::collection::vec(0..50_i64, 1..5), 0..1500_usize);
     prop_oneof![
         12 => append.prop_map(|(partition, producer, stamps, padding)| Step::Append { partition, producer, stamps, padding }),
         5 => (0..3_i64, any::<bool>()).prop_map(|(producer, abort)| Step::End { producer, abort }),

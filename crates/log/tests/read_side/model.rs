@@ -46,7 +46,13 @@ impl Partition {
     }
 
     /// What a read must give at most: batches, from the one that holds the offset.
-    pub fn read(&self, offset: i64, max_bytes: usize, at_least_one: bool, isolation: Isolation) -> Vec<&Batch> {
+    pub fn read(
+        &self,
+        offset: i64,
+        max_bytes: usize,
+        at_least_one: bool,
+        isolation: Isolation,
+    ) -> Vec<&Batch> {
         let mut bytes = 0;
         let mut taken = Vec::new();
         for batch in self.batches.iter().filter(|batch| batch.end() > offset) {
@@ -84,7 +90,11 @@ impl Partition {
         batch
     }
 
-    pub fn end_transaction(&mut self, producer: i64, abort: bool) -> Option<(Batch, Option<AbortedTransaction>)> {
+    pub fn end_transaction(
+        &mut self,
+        producer: i64,
+        abort: bool,
+    ) -> Option<(Batch, Option<AbortedTransaction>)> {
         let first = self.open.remove(&producer)?;
         let batch = self.append(vec![0], 0, true);
         let aborted = abort.then(|| AbortedTransaction {
