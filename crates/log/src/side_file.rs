@@ -475,3 +475,6 @@ impl SideFile {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
