@@ -1,3 +1,5 @@
+//! Plans and reads over files in memory, one rule each.
+
 use std::{collections::HashMap, io, sync::Mutex};
 
 use semel_events::Visible;

@@ -1,3 +1,5 @@
+//! The written form of side files: what goes in comes back, what is damaged is refused or rebuilt.
+
 use std::{collections::HashMap, sync::Mutex};
 
 use super::*;
