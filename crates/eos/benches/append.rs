@@ -6,7 +6,7 @@ use std::{hint::black_box, time::Duration};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use semel_eos::{Admission, BatchStamp, Judgement, ProduceScope, State, Volatile};
-use semel_events::{Event, ProducerIdsReserved, Protocol, TopicCreated, Visible};
+use semel_events::{Event, ProducerIdsReserved, Protocol, Reader, TopicCreated, Visible};
 use semel_types::{
     ConnectionNumber, LogSequence, Now, PartitionHandle, PayloadChecksum, ProducerEpoch, ProducerId,
     ProducerStamp, Sequence, TopicId, TopicName,
@@ -121,5 +121,22 @@ fn append(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, append);
+fn snapshot(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("snapshot");
+    group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
+    let shard = Shard::new(1_000_000);
+    let mut bytes = Vec::new();
+    group.bench_function("encode/1000000", |bencher| {
+        bencher.iter(|| {
+            bytes.clear();
+            shard.state.encode(&mut bytes);
+        });
+    });
+    group.bench_function("decode/1000000", |bencher| {
+        bencher.iter(|| black_box(State::decode(&mut Reader::new(&bytes)).is_ok()));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, append, snapshot);
 criterion_main!(benches);

@@ -13,6 +13,9 @@ use super::{
     table::Reap,
 };
 
+/// The page of the largest producer id.
+const LAST_PAGE: u64 = i64::MAX as u64 / PER_PAGE as u64;
+
 impl Table {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         self.reap.encode(out);
@@ -27,8 +30,14 @@ impl Table {
     pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let mut table =
             Self { reap: Decode::decode(reader)?, foreign: Foreign::decode(reader)?, ..Self::default() };
+        let mut next = 0;
         for _ in 0..reader.length()? {
+            let position = reader.position();
             let number = reader.unsigned()?;
+            if number < next || number > LAST_PAGE {
+                return Err(DecodeError::Number { position });
+            }
+            next = number + 1;
             let page = Page::decode(reader)?;
             table.add(number, page);
         }
@@ -86,8 +95,10 @@ impl Decode for Page {
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let mut page = Self { hints: Hints::decode(reader)?, ..Self::default() };
         let mut singles = [const { None }; PER_PAGE];
+        let mut next = 0;
         for _ in 0..reader.length()? {
-            let at = place(reader)?;
+            let at = place(reader, next)?;
+            next = at + 1;
             let owned: Option<OwnedSlot> = Decode::decode(reader)?;
             let accepted_at = Decode::decode(reader)?;
             let held = decode_held(reader, &mut singles)?;
@@ -102,11 +113,11 @@ impl Decode for Page {
     }
 }
 
-/// The place of a slot or an entry in a page.
-fn place(reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
+/// The place of a slot or an entry in a page, no lower than `least`.
+fn place(reader: &mut Reader<'_>, least: usize) -> Result<usize, DecodeError> {
     let position = reader.position();
     let at = usize::from(reader.byte()?);
-    if at < PER_PAGE { Ok(at) } else { Err(DecodeError::Number { position }) }
+    if (least..PER_PAGE).contains(&at) { Ok(at) } else { Err(DecodeError::Number { position }) }
 }
 
 fn decode_held(
@@ -116,9 +127,13 @@ fn decode_held(
     match reader.byte()? {
         0 => Ok(Held::Nothing),
         1 => {
-            let at = place(reader)?;
-            singles[at] = Some(Decode::decode(reader)?);
-            Ok(Held::One(at as u8))
+            let position = reader.position();
+            let at = place(reader, 0)?;
+            let entry = Decode::decode(reader)?;
+            match singles[at].replace(entry) {
+                None => Ok(Held::One(at as u8)),
+                Some(_) => Err(DecodeError::Number { position }),
+            }
         }
         2 => Stub::decode(reader).map(Held::Stub),
         3 => Many::decode(reader).map(Arc::new).map(Held::Many),

@@ -26,6 +26,8 @@ struct Stored {
     at: i64,
 }
 
+const FEW: Pairs = Pairs { producers: 3, partitions: 3 };
+
 const MODULUS: u64 = 1 << 31;
 
 impl Session {
@@ -94,8 +96,9 @@ impl Model {
     }
 
     /// A batch that is likely to matter.
-    fn interesting(&self, random: &mut Random) -> (u32, BatchStamp) {
-        let (producer, partition) = (id(random.below(3) as i64), random.below(3) as u32);
+    fn interesting(&self, random: &mut Random, pairs: Pairs) -> (u32, BatchStamp) {
+        let (producer, partition) =
+            (id(random.below(pairs.producers) as i64), random.below(pairs.partitions) as u32);
         let empty = Session::default();
         let session = self.sessions.get(&(producer, partition)).unwrap_or(&empty);
         let mut count = random.pick(&[1, 1, 2, 3, 10, 1 << 20, 1 << 29]);
@@ -124,12 +127,25 @@ impl Model {
     }
 }
 
+/// Who writes where.
+#[derive(Clone, Copy)]
+struct Pairs {
+    producers: u64,
+    partitions: u64,
+}
+
 /// Random steps of one history; how often each answer was given.
-fn history(random: &mut Random, shard: &mut Shard, answers: &mut BTreeMap<i16, u32>) {
+fn history(
+    random: &mut Random,
+    shard: &mut Shard,
+    pairs: Pairs,
+    steps: u32,
+    answers: &mut BTreeMap<i16, u32>,
+) {
     let mut model = Model::default();
-    for step in 0..60 {
+    for step in 0..steps {
         shard.now += random.below(1000) as i64;
-        let (partition, stamp) = model.interesting(random);
+        let (partition, stamp) = model.interesting(random, pairs);
         let judgement = shard.produce(partition, stamp);
         match model.judge(partition, &stamp) {
             Expected::Append => {
@@ -143,7 +159,7 @@ fn history(random: &mut Random, shard: &mut Shard, answers: &mut BTreeMap<i16, u
         }
         *answers.entry(code(&judgement)).or_default() += 1;
     }
-    for partition in 0..3 {
+    for partition in 0..pairs.partitions as u32 {
         assert_eq!(shard.next_offset(partition), model.ends.get(&partition).copied().unwrap_or(0));
     }
 }
@@ -154,7 +170,7 @@ fn batches_of_any_size_are_judged_as_by_a_model_that_keeps_everything() {
     let mut fresh = Shard::new(3);
     fresh.check = false;
     for _ in 0..10_000 {
-        history(&mut random, &mut fresh.clone(), &mut answers);
+        history(&mut random, &mut fresh.clone(), FEW, 60, &mut answers);
     }
     assert!([0, 45, 46, 47].iter().all(|code| answers[code] > 2_000), "{answers:?}");
 }
@@ -163,6 +179,26 @@ fn batches_of_any_size_are_judged_as_by_a_model_that_keeps_everything() {
 fn the_state_is_sound_after_each_step_of_random_batches() {
     let (mut random, mut answers) = (Random::new(5), BTreeMap::new());
     for _ in 0..200 {
-        history(&mut random, &mut Shard::new(3), &mut answers);
+        history(&mut random, &mut Shard::new(3), FEW, 60, &mut answers);
     }
+}
+
+#[test]
+fn producers_of_very_many_partitions_are_judged_as_by_the_model() {
+    let (mut random, mut answers) = (Random::new(6), BTreeMap::new());
+    for _ in 0..5 {
+        let mut shard = Shard::new(500);
+        shard.check = false;
+        history(&mut random, &mut shard, Pairs { producers: 2, partitions: 500 }, 20_000, &mut answers);
+        shard.state.check().expect("sound");
+    }
+}
+
+#[test]
+fn many_producers_of_few_partitions_are_judged_as_by_the_model() {
+    let (mut random, mut answers) = (Random::new(7), BTreeMap::new());
+    let mut shard = Shard::new(2);
+    shard.check = false;
+    history(&mut random, &mut shard, Pairs { producers: 1000, partitions: 2 }, 50_000, &mut answers);
+    shard.state.check().expect("sound");
 }

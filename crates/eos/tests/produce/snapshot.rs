@@ -196,6 +196,29 @@ fn a_snapshot_cut_anywhere_or_of_another_version_is_refused() {
 }
 
 #[test]
+fn a_damaged_snapshot_is_refused_or_read_but_never_brings_the_reader_down() {
+    let (mut random, mut life) = (Random::new(78), Life::new());
+    life.shard.check = false;
+    for _ in 0..200 {
+        life.step(&mut random);
+    }
+    let mut bytes = Vec::new();
+    life.shard.state.encode(&mut bytes);
+    let mut refused = 0;
+    for _ in 0..5_000 {
+        let at = random.below(bytes.len() as u64) as usize;
+        let kept = bytes[at];
+        bytes[at] = random.below(256) as u8;
+        match State::decode(&mut Reader::new(&bytes)) {
+            Ok(state) => drop(state.check()),
+            Err(_) => refused += 1,
+        }
+        bytes[at] = kept;
+    }
+    assert!(refused > 500, "{refused} refused");
+}
+
+#[test]
 fn replayed_events_make_the_state_that_lived() {
     let (mut live, mut read) = (State::new(), State::new());
     let mut shard = Shard::new(4);
