@@ -17,8 +17,10 @@
 pub mod api;
 mod call;
 pub mod catalog;
+mod common;
 mod facts;
 pub mod node;
+mod offsets;
 pub mod room;
 pub mod settings;
 pub mod state;

@@ -108,5 +108,19 @@ pub fn group_answer(refusal: semel_groups::Refusal, at: At) -> ErrorCode {
     }
 }
 
+/// Kafka names the log start in Produce with refusals of the append itself, and clients decide by it (kafka-facts 1.3).
+#[must_use]
+pub const fn names_log_start(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::OutOfOrderSequenceNumber
+            | ErrorCode::DuplicateSequenceNumber
+            | ErrorCode::InvalidProducerEpoch
+            | ErrorCode::InvalidTxnState
+            | ErrorCode::UnknownProducerId
+            | ErrorCode::InvalidRecord
+    )
+}
+
 #[cfg(test)]
 mod tests;

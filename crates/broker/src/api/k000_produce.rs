@@ -32,7 +32,7 @@ use semel_wire::{
 
 use super::{
     Route,
-    answer::{Answered, At, answer},
+    answer::{Answered, At, answer, names_log_start},
 };
 use crate::{
     call::{Asked, Call},
@@ -422,19 +422,6 @@ struct Target<'a> {
 
 fn failed(index: PartitionIndex, code: ErrorCode) -> ProducePartitionResponse {
     ProducePartitionResponse { index, error_code: WireCode::from(code), ..Default::default() }
-}
-
-/// Kafka names the log start with refusals of the append itself, and clients decide by it (kafka-facts 1.3).
-const fn names_log_start(code: ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::OutOfOrderSequenceNumber
-            | ErrorCode::DuplicateSequenceNumber
-            | ErrorCode::InvalidProducerEpoch
-            | ErrorCode::InvalidTxnState
-            | ErrorCode::UnknownProducerId
-            | ErrorCode::InvalidRecord
-    )
 }
 
 /// Refusals after which a client gives its batch up: only for a batch that is not stored already.

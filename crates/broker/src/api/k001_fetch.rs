@@ -24,8 +24,8 @@ use semel_wire::{
     },
 };
 
-use super::{Reply, common::check_leader_epoch};
-use crate::{call::Asked, facts::Facts};
+use super::Reply;
+use crate::{call::Asked, common::check_leader_epoch, facts::Facts};
 
 /// What one Fetch will read, planned in one cut.
 ///

@@ -21,10 +21,9 @@ use semel_wire::{
 
 use super::{
     Reply,
-    common::check_leader_epoch,
     k001_fetch::{isolation, partition_of},
 };
-use crate::{call::Asked, facts::Facts};
+use crate::{call::Asked, common::check_leader_epoch, facts::Facts};
 
 /// What one ListOffsets will look up, planned in one cut: the server finishes it where it may read.
 #[derive(Debug)]

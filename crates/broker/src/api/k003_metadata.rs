@@ -19,14 +19,10 @@ use semel_wire::{
     },
 };
 
-use super::{
-    ViewAnswer, ViewCall,
-    common::{COORDINATOR_BYTES, NoRoom, room},
-    k019_create_topics::create,
-    k060_describe_cluster::CLUSTER_OPERATIONS,
-};
+use super::{ViewAnswer, ViewCall, k019_create_topics::create, k060_describe_cluster::CLUSTER_OPERATIONS};
 use crate::{
     call::{Asked, Call},
+    common::{COORDINATOR_BYTES, NoRoom, room},
     facts::Facts,
     node::{Handled, Step},
     topic_name::{self, NameError},

@@ -15,14 +15,12 @@ use semel_wire::{
     },
 };
 
-use super::{
-    answer::{At, group_answer},
-    common::{no_room_or, room},
-    offsets::{Named, Offsets, member},
-};
+use super::answer::{At, group_answer};
 use crate::{
     call::Asked,
+    common::{no_room_or, room},
     node::{Handled, Step},
+    offsets::{Named, Offsets, member},
 };
 
 pub(super) fn run(step: &mut Step<'_>, asked: &Asked<OffsetCommitRequest>) -> Handled {

@@ -20,12 +20,10 @@ use semel_wire::{
     },
 };
 
-use super::{
-    common::{COORDINATOR_BYTES, ITEM_BYTES, no_room_or, room},
-    k032_describe_configs::topic_source,
-};
+use super::k032_describe_configs::topic_source;
 use crate::{
     call::Asked,
+    common::{COORDINATOR_BYTES, ITEM_BYTES, no_room_or, room},
     node::{Handled, Step},
     settings::topic::{TOPIC, check, effective},
     topic_name,

@@ -16,7 +16,7 @@ use semel_wire::{
     api::delete_topics::{DeleteTopic, DeleteTopicsRequest, DeleteTopicsResponse, DeletedTopic},
 };
 
-use super::common::{COORDINATOR_BYTES, ITEM_BYTES, no_room_or, room};
+use crate::common::{COORDINATOR_BYTES, ITEM_BYTES, no_room_or, room};
 use crate::{
     call::Asked,
     catalog::Topic,

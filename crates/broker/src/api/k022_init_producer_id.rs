@@ -17,13 +17,10 @@ use semel_wire::{
     api::init_producer_id::{InitProducerIdRequest, InitProducerIdResponse},
 };
 
-use super::{
-    Reply,
-    answer::At,
-    common::{COORDINATOR_BYTES, Denied, no_room_or, room},
-};
+use super::{Reply, answer::At};
 use crate::{
     call::Asked,
+    common::{COORDINATOR_BYTES, Denied, no_room_or, room},
     node::{Handled, Step},
 };
 

@@ -12,8 +12,8 @@ use semel_wire::api::offset_for_leader_epoch::{
     OffsetForLeaderTopicResponse,
 };
 
-use super::{Reply, common::check_leader_epoch, k001_fetch::partition_of};
-use crate::{call::Asked, facts::Facts};
+use super::{Reply, k001_fetch::partition_of};
+use crate::{call::Asked, common::check_leader_epoch, facts::Facts};
 
 pub(super) fn answer(facts: &Facts, view: &View, asked: &Asked<OffsetForLeaderEpochRequest>) -> Reply {
     let topics = asked.body.topics.iter().map(|topic| {

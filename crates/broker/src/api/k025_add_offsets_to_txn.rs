@@ -12,12 +12,10 @@ use semel_wire::{
     api::add_offsets_to_txn::{AddOffsetsToTxnRequest, AddOffsetsToTxnResponse},
 };
 
-use super::{
-    answer::At,
-    common::{COORDINATOR_BYTES, Denied, claimed, no_room_or, room, transactional_id},
-};
+use super::answer::At;
 use crate::{
     call::Asked,
+    common::{COORDINATOR_BYTES, Denied, claimed, no_room_or, room, transactional_id},
     node::{Handled, Step},
 };
 

@@ -14,12 +14,10 @@ use semel_wire::{
     api::end_txn::{EndTxnRequest, EndTxnResponse},
 };
 
-use super::{
-    answer::At,
-    common::{COORDINATOR_BYTES, Denied, ITEM_BYTES, claimed, no_room_or, room, transactional_id},
-};
+use super::answer::At;
 use crate::{
     call::Asked,
+    common::{COORDINATOR_BYTES, Denied, ITEM_BYTES, claimed, no_room_or, room, transactional_id},
     node::{Handled, Step},
 };
 

@@ -19,12 +19,10 @@ use semel_wire::{
     },
 };
 
-use super::{
-    answer::At,
-    common::{COORDINATOR_BYTES, Denied, claimed, find, no_room_or, room},
-};
+use super::answer::At;
 use crate::{
     call::Asked,
+    common::{COORDINATOR_BYTES, Denied, claimed, find, no_room_or, room},
     node::{Handled, Step},
 };
 

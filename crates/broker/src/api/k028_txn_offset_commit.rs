@@ -20,14 +20,12 @@ use semel_wire::{
     },
 };
 
-use super::{
-    answer::At,
-    common::{Denied, claimed, no_room_or, room, transactional_id},
-    offsets::{Named, Offsets, member},
-};
+use super::answer::At;
 use crate::{
     call::Asked,
+    common::{Denied, claimed, no_room_or, room, transactional_id},
     node::{Handled, Step},
+    offsets::{Named, Offsets, member},
 };
 
 pub(super) fn run(step: &mut Step<'_>, asked: &Asked<TxnOffsetCommitRequest>) -> Handled {

@@ -7,7 +7,6 @@
 //! What it does not do: sockets, waiting, ordering of answers.
 
 pub mod answer;
-mod common;
 mod k000_produce;
 mod k001_fetch;
 mod k002_list_offsets;
@@ -28,7 +27,6 @@ mod k027_write_txn_markers;
 mod k028_txn_offset_commit;
 mod k032_describe_configs;
 mod k060_describe_cluster;
-mod offsets;
 
 use std::fmt;
 

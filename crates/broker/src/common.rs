@@ -7,20 +7,20 @@ use semel_log::{Room, RoomClass};
 use semel_types::{ErrorCode, LeaderEpoch, PartitionHandle, PartitionIndex, ProducerStamp};
 use semel_wire::{RawLeaderEpoch, RawProducerEpoch, RawProducerId};
 
-use super::answer::{Answered, At, answer, fenced};
+use crate::api::answer::{Answered, At, answer, fenced, group_answer};
 use crate::{
     catalog::Catalog,
     node::{Handled, Step},
 };
 
 /// Bytes of events that one request of the coordinator may cause, at most, apart from its lists.
-pub(super) const COORDINATOR_BYTES: u64 = 16 << 10;
+pub(crate) const COORDINATOR_BYTES: u64 = 16 << 10;
 
 /// Bytes of events for each partition, group or offset named, its metadata apart.
-pub(super) const ITEM_BYTES: u64 = 512;
+pub(crate) const ITEM_BYTES: u64 = 512;
 
 /// A refusal on its way into an answer.
-pub(super) enum Denied {
+pub(crate) enum Denied {
     /// This code.
     Code(ErrorCode),
     /// The core's refusal.
@@ -37,10 +37,10 @@ impl From<Refusal> for Denied {
 
 impl Denied {
     /// The code, or `None` if the connection is to be closed unanswered.
-    pub(super) fn code(&self, at: At) -> Option<ErrorCode> {
+    pub(crate) fn code(&self, at: At) -> Option<ErrorCode> {
         match self {
             Self::Code(code) => Some(*code),
-            Self::Group(refusal) => Some(super::answer::group_answer(*refusal, at)),
+            Self::Group(refusal) => Some(group_answer(*refusal, at)),
             Self::Core(refusal) => match answer(refusal, at) {
                 Answered::Code(code) => Some(code),
                 Answered::Close => None,
@@ -50,24 +50,24 @@ impl Denied {
 }
 
 /// The identity that a request claims. A negative id belongs to nobody (49), a negative epoch was never current.
-pub(super) fn claimed(id: RawProducerId, epoch: RawProducerEpoch, at: At) -> Result<ProducerStamp, Denied> {
+pub(crate) fn claimed(id: RawProducerId, epoch: RawProducerEpoch, at: At) -> Result<ProducerStamp, Denied> {
     let id = id.known().ok_or(Denied::Code(ErrorCode::InvalidProducerIdMapping))?;
     let epoch = epoch.known().ok_or(Denied::Code(fenced(at)))?;
     Ok(ProducerStamp { id, epoch })
 }
 
 /// A transactional id, which must not be empty (42).
-pub(super) fn transactional_id(text: &str) -> Result<semel_types::TransactionalId, Denied> {
+pub(crate) fn transactional_id(text: &str) -> Result<semel_types::TransactionalId, Denied> {
     if text.is_empty() { Err(Refusal::EmptyTransactionalId.into()) } else { Ok(text.into()) }
 }
 
 /// The partition of a topic by name.
-pub(super) fn find(catalog: &Catalog, topic: &str, index: PartitionIndex) -> Option<PartitionHandle> {
+pub(crate) fn find(catalog: &Catalog, topic: &str, index: PartitionIndex) -> Option<PartitionHandle> {
     catalog.topic(topic)?.partition(index)
 }
 
 /// Does the client know the leader epoch that we lead in? -1 says nothing.
-pub(super) fn check_leader_epoch(claimed: RawLeaderEpoch, ours: LeaderEpoch) -> Result<(), ErrorCode> {
+pub(crate) fn check_leader_epoch(claimed: RawLeaderEpoch, ours: LeaderEpoch) -> Result<(), ErrorCode> {
     match claimed.known().map(|claimed| claimed.cmp(&ours)) {
         None | Some(Ordering::Equal) => Ok(()),
         Some(Ordering::Less) => Err(ErrorCode::FencedLeaderEpoch),
@@ -76,7 +76,7 @@ pub(super) fn check_leader_epoch(claimed: RawLeaderEpoch, ours: LeaderEpoch) -> 
 }
 
 /// Asks for room; the error is what to do instead: wait, or answer `full`.
-pub(super) fn room(step: &Step<'_>, bytes: u64, class: RoomClass, full: ErrorCode) -> Result<(), NoRoom> {
+pub(crate) fn room(step: &Step<'_>, bytes: u64, class: RoomClass, full: ErrorCode) -> Result<(), NoRoom> {
     match step.room(bytes, class) {
         Room::Enough => Ok(()),
         Room::Wait => Err(NoRoom::Defer),
@@ -85,7 +85,7 @@ pub(super) fn room(step: &Step<'_>, bytes: u64, class: RoomClass, full: ErrorCod
 }
 
 /// What to do without room.
-pub(super) enum NoRoom {
+pub(crate) enum NoRoom {
     /// Ask again later.
     Defer,
     /// Answer this.
@@ -93,7 +93,7 @@ pub(super) enum NoRoom {
 }
 
 /// The handler's result where a whole answer has one code: deferred, closed, or answered with the code.
-pub(super) fn no_room_or(no_room: NoRoom, answer: impl FnOnce(ErrorCode) -> Handled) -> Handled {
+pub(crate) fn no_room_or(no_room: NoRoom, answer: impl FnOnce(ErrorCode) -> Handled) -> Handled {
     match no_room {
         NoRoom::Defer => Handled::Defer,
         NoRoom::Answer(code) => answer(code),

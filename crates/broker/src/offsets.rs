@@ -7,30 +7,32 @@ use semel_groups::Member;
 use semel_types::{ErrorCode, PartitionHandle, PartitionIndex, TopicId};
 use semel_wire::{RawLeaderEpoch, RawOffset};
 
-use super::common::{COORDINATOR_BYTES, ITEM_BYTES};
-use crate::node::Step;
+use crate::{
+    common::{COORDINATOR_BYTES, ITEM_BYTES},
+    node::Step,
+};
 
 /// One offset as a request names it.
-pub(super) struct Named<'a> {
-    pub(super) name: &'a str,
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
     /// The topic's id, in the versions that name topics so.
-    pub(super) id: Option<TopicId>,
-    pub(super) index: PartitionIndex,
-    pub(super) offset: RawOffset,
-    pub(super) leader_epoch: RawLeaderEpoch,
-    pub(super) metadata: &'a str,
+    pub(crate) id: Option<TopicId>,
+    pub(crate) index: PartitionIndex,
+    pub(crate) offset: RawOffset,
+    pub(crate) leader_epoch: RawLeaderEpoch,
+    pub(crate) metadata: &'a str,
 }
 
 /// The offsets of a request: those that can be kept, and what is wrong with the others.
-pub(super) struct Offsets {
+pub(crate) struct Offsets {
     /// Offsets that can be kept.
-    pub(super) good: Vec<CommittedOffset>,
+    pub(crate) good: Vec<CommittedOffset>,
     /// For each partition, in the request's order: what is wrong with it.
     faults: Vec<Option<ErrorCode>>,
 }
 
 impl Offsets {
-    pub(super) fn collect<'a>(step: &Step<'_>, named: impl Iterator<Item = Named<'a>>) -> Self {
+    pub(crate) fn collect<'a>(step: &Step<'_>, named: impl Iterator<Item = Named<'a>>) -> Self {
         let mut offsets = Self { good: Vec::new(), faults: Vec::new() };
         for named in named {
             match check(step, &named) {
@@ -45,12 +47,12 @@ impl Offsets {
     }
 
     /// The code of each partition, in the request's order, if those that can be kept came to `outcome`.
-    pub(super) fn codes(&self, outcome: ErrorCode) -> impl Iterator<Item = ErrorCode> + '_ {
+    pub(crate) fn codes(&self, outcome: ErrorCode) -> impl Iterator<Item = ErrorCode> + '_ {
         self.faults.iter().map(move |fault| fault.unwrap_or(outcome))
     }
 
     /// Bytes of the events that keep them, at most.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let notes: usize = self.good.iter().map(|offset| offset.metadata.len()).sum();
         COORDINATOR_BYTES + self.good.len() as u64 * ITEM_BYTES + notes as u64
     }
@@ -76,7 +78,7 @@ fn handle(step: &Step<'_>, named: &Named<'_>) -> Result<PartitionHandle, ErrorCo
 }
 
 /// Who claims to commit. A static member's name claims membership as a member id does.
-pub(super) fn member<'a>(generation: i32, member_id: &'a str, instance: Option<&'a str>) -> Member<'a> {
+pub(crate) fn member<'a>(generation: i32, member_id: &'a str, instance: Option<&'a str>) -> Member<'a> {
     let member_id = if member_id.is_empty() { instance.unwrap_or_default() } else { member_id };
     Member { generation: (generation >= 0).then_some(generation), member_id }
 }

@@ -1,0 +1,16 @@
+//! Golden tests of the node: requests as bytes through dispatch and step, answers as bytes back, a clock moved by hand.
+//!
+//! A test named `b01_...` is that scenario of the bug log, `s1_...` that line of the stricter expectations;
+//! `docs/scenarios.md` lists them all. Nothing sleeps, nothing waits: each request is answered when `ask` returns.
+
+mod bad_input;
+mod coordinator;
+mod dedup;
+mod fencing;
+mod init_producer_id;
+mod markers;
+mod offsets;
+mod read_committed;
+mod stricter;
+mod support;
+mod topics;
