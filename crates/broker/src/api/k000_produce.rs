@@ -214,17 +214,22 @@ impl PartitionRefusal {
     }
 }
 
-pub(super) fn run(step: &mut Step<'_>, call: ProduceCall) -> Handled {
-    let room = step.room(worst_case_bytes(&call), RoomClass::Produce);
+pub(super) fn run(step: &mut Step<'_>, call: &mut ProduceCall) -> Handled {
+    let room = step.room(worst_case_bytes(call), RoomClass::Produce);
     if room == Room::Wait {
         return Handled::Defer;
     }
-    let whole = refusal_of_all(&call);
+    let whole = refusal_of_all(call);
     let silent = call.silent;
-    let mut work =
-        Work { room, whole, version: call.version, transactional_id: call.transactional_id, failed: false };
+    let mut work = Work {
+        room,
+        whole,
+        version: call.version,
+        transactional_id: call.transactional_id.take(),
+        failed: false,
+    };
     let mut responses = Vec::with_capacity(call.topics.len());
-    for topic in call.topics {
+    for topic in call.topics.drain(..) {
         match work.topic(step, topic) {
             Some(response) => responses.push(response),
             None => return Handled::Close,

@@ -132,14 +132,14 @@ fn describe(facts: &Facts, topic: &TopicView, operations: i32) -> MetadataTopic 
 pub(super) fn create_missing(
     step: &mut Step<'_>,
     names: &[TopicName],
-    metadata: Asked<MetadataRequest>,
+    metadata: &Asked<MetadataRequest>,
 ) -> Handled {
     let count = step.settings.num_partitions();
     let bytes = names.len() as u64 * (COORDINATOR_BYTES + u64::from(count) * 16);
     match room(step, bytes, RoomClass::Identity, ErrorCode::UnknownTopicOrPartition) {
         Err(NoRoom::Defer) => return Handled::Defer,
         // Told as unknown, which clients retry.
-        Err(NoRoom::Answer(_)) => return Handled::View(ViewCall::Metadata(metadata)),
+        Err(NoRoom::Answer(_)) => return Handled::View(ViewCall::Metadata(metadata.clone())),
         Ok(()) => {}
     }
     for name in names {
@@ -149,5 +149,5 @@ pub(super) fn create_missing(
             create(step, name.clone(), count, Vec::new());
         }
     }
-    Handled::View(ViewCall::Metadata(metadata))
+    Handled::View(ViewCall::Metadata(metadata.clone()))
 }

@@ -223,21 +223,21 @@ fn asked<T: Message>(reader: &mut Reader, version: i16) -> Result<Asked<T>, Deco
     Ok(Asked { version, body: T::decode_body(reader, version)? })
 }
 
-/// Runs a call in the node.
-pub(crate) fn run(step: &mut Step<'_>, call: Call) -> Handled {
+/// Runs a call in the node. A call that is deferred is left as it was; any other may be taken apart.
+pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
     match call {
         Call::Produce(call) => k000_produce::run(step, call),
-        Call::OffsetCommit(asked) => k008_offset_commit::run(step, &asked),
-        Call::OffsetFetch(asked) => k009_offset_fetch::run(step, &asked),
-        Call::CreateTopics(asked) => k019_create_topics::run(step, &asked),
-        Call::DeleteTopics(asked) => k020_delete_topics::run(step, &asked),
-        Call::InitProducerId(asked) => k022_init_producer_id::run(step, &asked),
-        Call::AddPartitionsToTxn(asked) => k024_add_partitions_to_txn::run(step, &asked),
-        Call::AddOffsetsToTxn(asked) => k025_add_offsets_to_txn::run(step, &asked),
-        Call::EndTxn(asked) => k026_end_txn::run(step, &asked),
-        Call::WriteTxnMarkers(asked) => k027_write_txn_markers::run(step, &asked),
-        Call::TxnOffsetCommit(asked) => k028_txn_offset_commit::run(step, &asked),
-        Call::CreateMissing { names, metadata } => k003_metadata::create_missing(step, &names, metadata),
+        Call::OffsetCommit(asked) => k008_offset_commit::run(step, asked),
+        Call::OffsetFetch(asked) => k009_offset_fetch::run(step, asked),
+        Call::CreateTopics(asked) => k019_create_topics::run(step, asked),
+        Call::DeleteTopics(asked) => k020_delete_topics::run(step, asked),
+        Call::InitProducerId(asked) => k022_init_producer_id::run(step, asked),
+        Call::AddPartitionsToTxn(asked) => k024_add_partitions_to_txn::run(step, asked),
+        Call::AddOffsetsToTxn(asked) => k025_add_offsets_to_txn::run(step, asked),
+        Call::EndTxn(asked) => k026_end_txn::run(step, asked),
+        Call::WriteTxnMarkers(asked) => k027_write_txn_markers::run(step, asked),
+        Call::TxnOffsetCommit(asked) => k028_txn_offset_commit::run(step, asked),
+        Call::CreateMissing { names, metadata } => k003_metadata::create_missing(step, names, metadata),
     }
 }
 

@@ -15,7 +15,7 @@ use semel_eos::{Volatile, txn};
 use semel_log::{Proposal, Room, RoomClass, SnapshotSource};
 use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, RequestToken};
 
-pub(crate) use step::Step;
+pub(crate) use step::{Asker, Step};
 
 use crate::{
     api::{self, Reply, ViewCall},
@@ -36,7 +36,7 @@ pub(crate) enum Handled {
     Nothing,
     /// Close the connection unanswered.
     Close,
-    /// Nothing was decided for want of room that may come: ask again.
+    /// Nothing was decided for want of room that may come: ask again. The call is as it was.
     Defer,
 }
 
@@ -100,11 +100,12 @@ impl Node {
         }
     }
 
-    fn request(&mut self, context: &Context, request: NodeRequest) -> Outputs {
-        let (connection, token) = (request.connection, request.token);
+    fn request(&mut self, context: &Context, mut request: NodeRequest) -> Outputs {
+        let (connection, token, client) = (request.connection, request.token, Arc::clone(&request.client));
         let settings = Arc::clone(&self.settings);
-        let mut step = Step::new(self, &settings, context, Some(&request));
-        let handled = api::run(&mut step, request.call.clone());
+        let mut step =
+            Step::new(self, &settings, context, Some(Asker { connection, token, client: &client }));
+        let handled = api::run(&mut step, &mut request.call);
         let notes = step.take_notes();
         let proposal = step.finish();
         let mut outputs = Outputs { notes, ..self.outputs(context, proposal) };

@@ -13,10 +13,21 @@ use semel_wire::batch::{Marker, MarkerKind};
 
 use super::Node;
 use crate::{
-    call::{ClientInfo, NodeRequest},
+    call::ClientInfo,
     settings::{Limits, Settings},
     state::State,
 };
+
+/// The request that a step is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    /// The connection it came on.
+    pub(crate) connection: ConnectionNumber,
+    /// Names it in the answer.
+    pub(crate) token: RequestToken,
+    /// Who asks.
+    pub(crate) client: &'a ClientInfo,
+}
 
 /// A step in progress.
 pub(crate) struct Step<'a> {
@@ -27,7 +38,7 @@ pub(crate) struct Step<'a> {
     pub(crate) limits: Limits,
     /// What this step may know of the world.
     pub(crate) context: &'a Context,
-    request: Option<&'a NodeRequest>,
+    asker: Option<Asker<'a>>,
     proposal: Proposal,
     notes: Vec<String>,
     topic_ids: u64,
@@ -38,7 +49,7 @@ impl<'a> Step<'a> {
         node: &'a mut Node,
         settings: &'a Settings,
         context: &'a Context,
-        request: Option<&'a NodeRequest>,
+        asker: Option<Asker<'a>>,
     ) -> Self {
         let limits = node.limits;
         Self {
@@ -46,7 +57,7 @@ impl<'a> Step<'a> {
             settings,
             limits,
             context,
-            request,
+            asker,
             proposal: Proposal::default(),
             notes: Vec::new(),
             topic_ids: 0,
@@ -60,12 +71,12 @@ impl<'a> Step<'a> {
 
     /// The connection that asks.
     pub(crate) fn connection(&self) -> ConnectionNumber {
-        self.request.map(|request| request.connection).unwrap_or_default()
+        self.asker.map(|asker| asker.connection).unwrap_or_default()
     }
 
     /// Who asks.
     pub(crate) fn client(&self) -> &ClientInfo {
-        &self.request.expect("only a request has a client").client
+        self.asker.expect("only a request has a client").client
     }
 
     /// Is there room, before anything is decided?
@@ -151,7 +162,7 @@ impl<'a> Step<'a> {
         command: Command,
         objection: impl FnOnce(&State) -> Result<(), E>,
     ) -> Result<Reply, E> {
-        let token = self.request.map(|request| request.token).unwrap_or_default();
+        let token = self.asker.map(|asker| asker.token).unwrap_or_default();
         let decision = self.ask(token, command);
         let mut answer = None;
         for (answered, result) in decision.answers {

@@ -140,7 +140,11 @@ fn kip_360_the_current_pair_recovers_and_the_request_may_be_repeated() {
     let next = broker.init_raw(on, 4, Some("tx"), 60_000, Some(stamp));
     assert_eq!((next.error_code.get(), next.producer_epoch.get()), (0, 1));
     let again = broker.init_raw(on, 4, Some("tx"), 60_000, Some(stamp));
-    assert_eq!((again.error_code.get(), again.producer_epoch.get()), (0, 1), "a repeated request bumps nothing");
+    assert_eq!(
+        (again.error_code.get(), again.producer_epoch.get()),
+        (0, 1),
+        "a repeated request bumps nothing"
+    );
     broker.open_with(on, "tx", bumped(stamp), T, "kept");
     let late = broker.init_raw(on, 4, Some("tx"), 60_000, Some(stamp));
     assert_eq!(late.error_code.get(), 90, "once a transaction has started the old pair is nobody's");

@@ -1,9 +1,7 @@
 //! Requests in a few words. Codes are plain numbers here: tests read like the scenarios.
 
 use bytes::Bytes;
-use semel_types::{
-    ConnectionNumber, PartitionIndex, ProducerEpoch, ProducerId, ProducerStamp, Sequence, WallTime,
-};
+use semel_types::{ConnectionNumber, PartitionIndex, ProducerStamp, Sequence, WallTime};
 use semel_wire::{
     RawLeaderEpoch, RawOffset, RawProducerEpoch, RawProducerId, Text,
     api::{
@@ -45,11 +43,6 @@ pub const V2: i16 = 12;
 
 /// A partition.
 pub type Place<'a> = (&'a str, i32);
-
-/// A stamp from plain numbers.
-pub fn stamp(id: ProducerId, epoch: i16) -> ProducerStamp {
-    ProducerStamp { id, epoch: ProducerEpoch::new(epoch) }
-}
 
 /// The same producer id with the next epoch.
 pub fn bumped(stamp: ProducerStamp) -> ProducerStamp {
@@ -356,7 +349,13 @@ impl Broker {
 
     /// EndTxn version 5: the identity to go on with.
     #[track_caller]
-    pub fn end_v2(&mut self, on: ConnectionNumber, id: &str, stamp: ProducerStamp, commit: bool) -> ProducerStamp {
+    pub fn end_v2(
+        &mut self,
+        on: ConnectionNumber,
+        id: &str,
+        stamp: ProducerStamp,
+        commit: bool,
+    ) -> ProducerStamp {
         let response = self.end_raw(on, 5, id, stamp, commit).answer();
         assert_eq!(response.error_code.get(), 0);
         pair(response.producer_id, response.producer_epoch)
@@ -456,7 +455,14 @@ impl Broker {
 
     /// A transaction is opened by hand: classic, one record.
     #[track_caller]
-    pub fn open_with(&mut self, on: ConnectionNumber, id: &str, stamp: ProducerStamp, to: Place<'_>, value: &str) {
+    pub fn open_with(
+        &mut self,
+        on: ConnectionNumber,
+        id: &str,
+        stamp: ProducerStamp,
+        to: Place<'_>,
+        value: &str,
+    ) {
         assert_eq!(self.add(on, id, stamp, to), 0);
         let sent = self.send_in(on, id, to, transactional(stamp, 0, &[value]));
         assert_eq!(sent.error_code.get(), 0, "{:?}", sent.error_message);

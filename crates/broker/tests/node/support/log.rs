@@ -131,14 +131,26 @@ fn written(event: &Event) -> Event {
 
 /// Every batch and marker of the events has its bytes, in order, and there are no others.
 fn check_payloads(events: &[Event], payloads: &[Payload]) {
-    let places = events.iter().flat_map(|event| match event {
-        Event::BatchAppended(event) => vec![(event.partition, event.base_offset)],
-        Event::TransactionEnded(event) => {
-            event.markers.iter().map(|marker| (marker.partition, marker.offset)).collect()
-        }
-        _ => Vec::new(),
+    let batches = events.iter().filter_map(|event| match event {
+        Event::BatchAppended(event) => Some((event.partition, event.base_offset)),
+        Event::ShardStarted(_)
+        | Event::ProducerIdsReserved(_)
+        | Event::TopicCreated(_)
+        | Event::TopicDeleted(_)
+        | Event::ProducersShrunk(_)
+        | Event::StubsDropped(_)
+        | Event::TransactionalIdInitialized(_)
+        | Event::TransactionExtended(_)
+        | Event::TransactionEnded(_)
+        | Event::TransactionalIdExpired(_)
+        | Event::OffsetsCommitted(_)
+        | Event::PendingOffsetsAdded(_) => None,
     });
-    let mut expected: Vec<_> = places.collect();
+    let ended = events.iter().filter_map(|event| {
+        if let Event::TransactionEnded(event) = event { Some(&event.markers) } else { None }
+    });
+    let markers = ended.flatten().map(|marker| (marker.partition, marker.offset));
+    let mut expected: Vec<_> = batches.chain(markers).collect();
     let mut found: Vec<_> = payloads.iter().map(|payload| (payload.partition, payload.base_offset)).collect();
     expected.sort_unstable();
     found.sort_unstable();

@@ -109,7 +109,8 @@ impl Broker {
         }
         let settings = Arc::new(settings);
         let disk = Disk::default();
-        let node = Node::new(Arc::clone(&settings), State::new(), LogSequence::default(), Box::new(disk.clone()));
+        let node =
+            Node::new(Arc::clone(&settings), State::new(), LogSequence::default(), Box::new(disk.clone()));
         let facts = facts(&settings, LeaderEpoch::new(1));
         let now = Now::from_ms(10_000_000);
         let mut broker = Self {
@@ -183,7 +184,8 @@ impl Broker {
         self.entropy += 1;
         let mut entropy = [0; 32];
         for (chunk, salt) in entropy.chunks_mut(8).zip(1..) {
-            let mixed = self.entropy.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(salt * 13) ^ u64::from(salt);
+            let mixed =
+                self.entropy.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(salt * 13) ^ u64::from(salt);
             chunk.copy_from_slice(&mixed.to_le_bytes());
         }
         let wall = WallTime::from_ms(self.now.as_ms() + WALL_AHEAD_MS);
@@ -207,7 +209,12 @@ impl Broker {
     }
 
     /// Sends a request and gives what came back.
-    pub fn ask<Q: Message, A: Message>(&mut self, on: ConnectionNumber, version: i16, body: &Q) -> Outcome<A> {
+    pub fn ask<Q: Message, A: Message>(
+        &mut self,
+        on: ConnectionNumber,
+        version: i16,
+        body: &Q,
+    ) -> Outcome<A> {
         let bytes = frame::request(body, version, 7, Some("test")).unwrap();
         self.ask_bytes::<A>(on, Bytes::from(bytes).slice(frame::PREFIX_BYTES..), version)
     }
@@ -306,7 +313,9 @@ impl Broker {
     pub fn fetch_is_ready(&self, call: &ViewCall) -> bool {
         match call.answer(&self.facts, &self.log.published.read()) {
             ViewAnswer::Fetch(plan) => plan.is_ready(),
-            other => panic!("not a Fetch: {other:?}"),
+            other @ (ViewAnswer::Reply(_) | ViewAnswer::Node(_) | ViewAnswer::ListOffsets(_)) => {
+                panic!("not a Fetch: {other:?}")
+            }
         }
     }
 }
