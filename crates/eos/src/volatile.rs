@@ -13,7 +13,7 @@ use alloc::{
 
 use semel_types::{ConnectionNumber, Now, TransactionalId};
 
-use crate::{Refusal, ids::IdBlock, producer::Recent};
+use crate::{ProduceScope, Refusal, State, ids::IdBlock, producer::Recent};
 
 /// Refused requests kept per transactional id.
 pub const REFUSED_PER_ID: usize = 16;
@@ -141,8 +141,24 @@ impl Volatile {
         }
     }
 
-    /// Counts a refused request and keeps it among the last ones. Also for Produce.
-    pub fn note_refused(&mut self, id: TransactionalId, refused: RefusedRequest) {
+    /// Counts a batch that [`State::judge`] or [`State::admit`] refused, if its transactional id is known: unknown
+    /// ones are not counted, or anybody could fill the memory.
+    pub fn note_refused_batch(
+        &mut self,
+        state: &State,
+        scope: &ProduceScope<'_>,
+        now: Now,
+        refusal: &Refusal,
+    ) {
+        let known = scope.transactional_id.filter(|id| state.transactions().get(id).is_some());
+        if let Some(id) = known {
+            let refused = RefusedRequest { connection: scope.connection, now, refusal: refusal.clone() };
+            self.note_refused(id.clone(), refused);
+        }
+    }
+
+    /// Counts a refused request and keeps it among the last ones.
+    fn note_refused(&mut self, id: TransactionalId, refused: RefusedRequest) {
         *self.refused_by_connection.entry(refused.connection).or_default() += 1;
         let of_id = self.refused.entry(id).or_default();
         of_id.count += 1;

@@ -209,6 +209,10 @@ impl<'a> Step<'a> {
     ) -> Judgement {
         let judgement = self.state().eos.judge(&self.node.volatile, scope, partition, stamp);
         self.node.volatile.note_produce(scope, stamp, partition, &judgement);
+        if let Judgement::Refuse(refusal) = &judgement {
+            let now = self.context.now;
+            self.node.volatile.note_refused_batch(&self.node.state.eos, scope, now, refusal);
+        }
         judgement
     }
 

@@ -80,8 +80,10 @@ fn a_refusal_makes_no_event_but_is_counted_and_the_last_sixteen_are_kept() {
     assert_eq!(world.log.len(), logged);
     let refused = world.volatile.refused(&id("app")).expect("counted");
     assert_eq!((refused.count, refused.last.len()), (20, 16));
+    assert!(world.write("app", old, 0, 0, Protocol::Version2).is_err());
+    assert_eq!(world.volatile.refused(&id("app")).map(|refused| refused.count), Some(21), "Produce, too");
     let connection = semel_types::ConnectionNumber::new(world.connection);
-    assert_eq!(world.volatile.refused_on(connection), 20);
+    assert_eq!(world.volatile.refused_on(connection), 21);
     world.volatile.connection_closed(connection);
     assert_eq!(world.volatile.refused_on(connection), 0);
     let _ = world.add("nobody", old, &[0]);

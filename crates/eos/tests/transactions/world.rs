@@ -271,7 +271,11 @@ impl World {
         let judgement = self.state.judge(&self.volatile, &scope, partition, &batch);
         self.volatile.note_produce(&scope, &batch, partition, &judgement);
         match judgement {
-            Judgement::Refuse(refusal) => return Err(refusal),
+            Judgement::Refuse(refusal) => {
+                let now = Now::from_ms(self.now_ms);
+                self.volatile.note_refused_batch(&self.state, &scope, now, &refusal);
+                return Err(refusal);
+            }
             Judgement::Duplicate { .. } => return Ok(judgement),
             Judgement::Append => {}
         }
