@@ -62,7 +62,7 @@ pub struct Corruption {
     pub first_missing: LogSequence,
     /// Last sequence known to have been durable.
     pub last_durable: LogSequence,
-    /// Partitions known to be affected.
+    /// Partitions known to be affected: those of intact groups behind the damage.
     pub partitions: Vec<PartitionHandle>,
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for Corruption {
             self.name, self.position, self.first_missing, self.last_durable
         )?;
         for (index, partition) in self.partitions.iter().enumerate() {
-            write!(f, "{}{partition}", if index == 0 { ", partitions " } else { ", " })?;
+            write!(f, "{}{partition}", if index == 0 { ", at least partitions " } else { ", " })?;
         }
         f.write_str(
             "; nothing was changed; restore the file, or run `semel log salvage` to set the rest of the log aside \

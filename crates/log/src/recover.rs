@@ -517,16 +517,19 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Names the partitions of a group that is cut; one whose directory is damaged cannot tell.
     fn name_partitions(&mut self, file: &dyn DiskFile, header: &GroupHeader) -> io::Result<()> {
         let start = header.place.position + HEADER as u64;
-        let length = header.index_length as usize;
+        let length = header.section_length();
         if start + length as u64 > file.length()? {
             return Ok(());
         }
         let mut bytes = vec![0; length];
         file.read(start, &mut bytes)?;
-        let index = read_index(header, &bytes).unwrap_or_default();
-        self.partitions.extend(index.extents.iter().map(|extent| extent.partition));
+        if crc32c::crc32c(&bytes) == header.section_checksum {
+            let index = read_index(header, &bytes[..header.index_length as usize]).unwrap_or_default();
+            self.partitions.extend(index.extents.iter().map(|extent| extent.partition));
+        }
         Ok(())
     }
 
