@@ -5,6 +5,7 @@
 mod exhaustion;
 mod fences;
 mod founding;
+mod model;
 mod property;
 mod stricter;
 mod table;
