@@ -225,5 +225,5 @@ fn in_every_reachable_state_every_request_does_what_the_model_says() {
             }
         }
     }
-    assert!(seen.len() > 100 && tried > 5000, "{} states, {tried} requests", seen.len());
+    assert!(seen.len() >= 100 && tried > 5000, "{} states, {tried} requests", seen.len());
 }
