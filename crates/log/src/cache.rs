@@ -462,8 +462,19 @@ impl BlockCache {
 
     /// The block, from the disk where it is not in memory.
     pub(crate) fn get(&self, block: &Block) -> io::Result<Vec<Bytes>> {
+        // What would push out a large part of the cache goes past it, in one read.
+        if block.length as usize > self.capacity / 4 {
+            return self.get_past_cache(block);
+        }
         let found = self.assemble(block, |hole| self.read_hole(block, hole).map(Some))?;
         found.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn get_past_cache(&self, block: &Block) -> io::Result<Vec<Bytes>> {
+        match self.look_counted(block) {
+            Found::Whole(bytes) => Ok(bytes),
+            Found::Hole(_) => Ok(vec![self.read_source(block.file, block.position..block.end())?]),
+        }
     }
 
     /// The block out of what is cached and what `read` gives for its holes; `None` as soon as that gives nothing.

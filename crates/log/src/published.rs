@@ -13,6 +13,7 @@ use semel_types::{LeaderEpoch, LogSequence, PartitionHandle, PartitionIndex, Top
 
 use crate::{
     extents::{Extent, FileNumber, LogPosition},
+    restore::RestoreError,
     side_file::Reap,
     view::{PartitionView, TopicView, View},
     waiters::{Changed, Reached, Ticket, Waiters},
@@ -95,8 +96,18 @@ impl Published {
     pub fn publish(&self, sequence: LogSequence, extents: &[Extent], visible: Vec<Visible>) {
         let mut change = Change::default();
         let mut changed: Vec<_> = extents.iter().map(|extent| extent.partition).collect();
+        // A topic may be made, written to and deleted by one group: first what makes, then extents, then the rest.
+        let is_creation = |visible: &Visible| matches!(visible, Visible::TopicCreated { .. });
+        let (creations, rest) = if visible.iter().any(is_creation) {
+            visible.into_iter().partition(is_creation)
+        } else {
+            (Vec::new(), visible)
+        };
         let mut view = self.view.write();
-        view.publish(extents, visible, &mut change);
+        creations.into_iter().for_each(|visible| view.apply(visible, &mut change));
+        extents.iter().for_each(|extent| view.index(extent));
+        rest.into_iter().for_each(|visible| view.apply(visible, &mut change));
+        view.files.close();
         view.sequence = sequence;
         self.waiters.set_sequence(sequence);
         drop(view);
@@ -112,6 +123,15 @@ impl Published {
         let mut view = self.view.write();
         view.files.drain_files();
         sealed.iter().filter(|file| view.files.is_dead(**file)).copied().collect()
+    }
+
+    /// Checks that every partition's index reaches from its log start to its high watermark (LOG-31). For tests and
+    /// tools: it goes through everything under the read lock.
+    ///
+    /// # Errors
+    /// The first partition of which that is not so.
+    pub fn check(&self) -> Result<(), RestoreError> {
+        self.view.read().check()
     }
 
     /// Bytes of live batches in each file that has any, oldest file first. Dead extents of a partition that still
@@ -132,16 +152,6 @@ pub(crate) struct Change {
 }
 
 impl View {
-    fn publish(&mut self, extents: &[Extent], visible: Vec<Visible>, change: &mut Change) {
-        // A topic may be made, written to and deleted by one group: first what makes, then extents, then the rest.
-        let is_creation = |visible: &Visible| matches!(visible, Visible::TopicCreated { .. });
-        let (creations, rest): (Vec<_>, Vec<_>) = visible.into_iter().partition(is_creation);
-        creations.into_iter().for_each(|visible| self.apply(visible, change));
-        extents.iter().for_each(|extent| self.index(extent));
-        rest.into_iter().for_each(|visible| self.apply(visible, change));
-        self.files.close();
-    }
-
     fn index(&mut self, extent: &Extent) {
         self.files
             .reach(LogPosition { file: extent.file, position: extent.position + u64::from(extent.length) });

@@ -138,14 +138,18 @@ impl Published {
             view.drop_aborted_in_runs();
             view.reaped_to = view.log_start;
         }
-        let check = |(partition, view): (_, &PartitionView)| {
-            view.index_hole().map_or(Ok(()), |at| Err(RestoreError::Hole { partition, at }))
-        };
-        view.partitions().try_for_each(check)
+        view.check()
     }
 }
 
 impl View {
+    pub(crate) fn check(&self) -> Result<(), RestoreError> {
+        let check = |(partition, view): (_, &PartitionView)| {
+            view.index_hole().map_or(Ok(()), |at| Err(RestoreError::Hole { partition, at }))
+        };
+        self.partitions().try_for_each(check)
+    }
+
     /// Points partitions at their live pairs in a side file.
     fn attach(&mut self, side: SideFile, pairs: &[Pair]) -> Result<(), RestoreError> {
         let number = self.sides.open(side);
@@ -196,7 +200,9 @@ impl PartitionView {
     /// The first offset between log start and high watermark that the index does not hold exactly once, and whole
     /// extents up to the end.
     pub(crate) fn index_hole(&self) -> Option<Offset> {
-        let runs = self.runs.iter().map(|run| (run.base_offset, run.end_offset));
+        // Runs that are dead as a whole stay until the next upkeep.
+        let live = self.runs.iter().filter(|run| run.end_offset > self.log_start);
+        let runs = live.map(|run| (run.base_offset, run.end_offset));
         let extents = self.extents.as_slice().iter().map(|extent| (extent.base_offset, extent.end_offset()));
         let mut at = None;
         for (base, end) in runs.chain(extents) {

@@ -115,7 +115,9 @@ impl Published {
     pub fn wants_upkeep(&self, sealed_through: FileNumber) -> bool {
         let view = self.view.read();
         let sides = &view.sides;
-        sealed_through > sides.covered_through() || !sides.reap.is_empty() || !sides.trimmed.is_empty()
+        let covered = sides.covered_through();
+        let unsealed = view.files.iter().any(|(file, _)| covered < file && file <= sealed_through);
+        unsealed || !sides.reap.is_empty() || !sides.trimmed.is_empty()
     }
 
     // --- taking back ---
@@ -375,9 +377,6 @@ impl View {
         let moved = view.aborted.partition_point(|aborted| aborted.last_offset < run.end_offset);
         view.aborted.drain(..moved);
         view.runs.push(run);
-        if run.base_offset < view.log_start {
-            self.sides.trimmed.insert(partition);
-        }
     }
 
     /// Puts one run in the place of those that point into the merged side files.

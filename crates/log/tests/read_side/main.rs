@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     #[test]
-    fn reads_agree_with_the_model(steps in prop::collection::vec(step(), 1..300), cache in prop_oneof![Just(0_usize), Just(100_000), Just(64 << 20)]) {
+    fn reads_agree_with_the_model(steps in prop::collection::vec(step(), 1..300), cache in prop_oneof![Just(0_usize), Just(100_000), Just(5 << 20), Just(64 << 20)]) {
         run(steps, cache);
     }
 }

@@ -173,6 +173,8 @@ impl World {
     pub fn maintain(&mut self) {
         let sealed = FileNumber::new(self.file.get() - 1);
         self.published.maintain(&self.cache, &*self.disk, sealed).unwrap();
+        assert!(!self.published.wants_upkeep(sealed), "upkeep is done");
+        self.published.check().unwrap();
         self.has_sides |= !self.disk.ranges().is_empty();
         let sealed: Vec<_> = (1..self.file.get()).map(FileNumber::new).collect();
         for dead in self.published.dead_files(&sealed) {
@@ -297,6 +299,7 @@ impl World {
 
     /// Reads every partition from every batch on, as consumers of both isolations do.
     pub fn check_all(&self) {
+        self.published.check().unwrap();
         for (handle, model) in &self.model.partitions {
             self.check_positions(*handle, model);
             for isolation in [Isolation::ReadUncommitted, Isolation::ReadCommitted] {
