@@ -279,18 +279,18 @@ impl Work {
         let (name, topic_id) = (call.name, call.id);
         let mut partitions = Vec::with_capacity(call.partitions.len());
         for (index, checked) in call.partitions {
-            let target = found.as_ref().map_err(|(code, message)| (*code, *message)).and_then(|topic| {
+            let target = found.as_ref().map_err(|refused| *refused).and_then(|topic| {
                 let unknown = (ErrorCode::UnknownTopicOrPartition, "the topic has no such partition");
                 topic.partition(index).map(|handle| Target { topic, handle }).ok_or(unknown)
             });
             let log_start = target.as_ref().ok().and_then(|target| {
                 step.state().eos.partition(target.handle).map(|partition| partition.log_start())
             });
-            let fate = match (target, self.whole) {
-                (Err((code, message)), _) | (Ok(_), Some((code, message))) => {
+            let fate = match (self.whole, target) {
+                (Some((code, message)), _) | (None, Err((code, message))) => {
                     PartitionRefusal::of(code, message)
                 }
-                (Ok(target), None) => self.batch(step, &target, checked),
+                (None, Ok(target)) => self.batch(step, &target, checked),
             };
             partitions.push(self.response(index, fate, log_start)?);
         }
@@ -380,6 +380,9 @@ impl Work {
     fn refused(&self, step: &mut Step<'_>, target: &Target<'_>, refusal: &Refusal) -> Fate {
         if let Refusal::OtherPayload { .. } = refusal {
             step.note(format!("a client reused its sequence numbers on {}: {refusal}", target.topic.name()));
+        }
+        if let Some(id) = &self.transactional_id {
+            step.note_refused(id, refusal);
         }
         match answer(refusal, At { api: ApiKey::Produce, version: self.version }) {
             Answered::Code(code) => PartitionRefusal::of(code, refusal.to_string()),

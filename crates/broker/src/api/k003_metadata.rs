@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use semel_log::{RoomClass, TopicView, View};
+use semel_log::{Catalog, RoomClass, TopicView};
 use semel_types::{ErrorCode, TopicName};
 use semel_wire::{
     RawLeaderEpoch, Text,
@@ -35,8 +35,8 @@ const TOPIC_OPERATIONS: i32 = 1 << 3 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 
 /// Most topics that one request makes; the others are told as unknown, and the client asks again.
 const MADE_AT_ONCE_MAX: usize = 1_000;
 
-pub(super) fn answer(facts: &Facts, view: &View, asked: &Asked<MetadataRequest>) -> ViewAnswer {
-    let names = missing(facts, view, asked);
+pub(super) fn answer(facts: &Facts, catalog: &Catalog, asked: &Asked<MetadataRequest>) -> ViewAnswer {
+    let names = missing(facts, catalog, asked);
     if !names.is_empty() {
         let mut metadata = asked.clone();
         metadata.body.allow_auto_topic_creation = false;
@@ -55,7 +55,7 @@ pub(super) fn answer(facts: &Facts, view: &View, asked: &Asked<MetadataRequest>)
         }],
         cluster_id: Some(Text::from(&*facts.cluster_id)),
         controller_id: node_id,
-        topics: topics(facts, view, asked),
+        topics: topics(facts, catalog, asked),
         cluster_authorized_operations: operations,
         ..Default::default()
     };
@@ -69,31 +69,31 @@ fn wanted(asked: &Asked<MetadataRequest>) -> Option<&[MetadataRequestTopic]> {
 }
 
 /// Names that do not exist and may be made.
-fn missing(facts: &Facts, view: &View, asked: &Asked<MetadataRequest>) -> Vec<TopicName> {
+fn missing(facts: &Facts, catalog: &Catalog, asked: &Asked<MetadataRequest>) -> Vec<TopicName> {
     if !(asked.body.allow_auto_topic_creation && facts.settings.auto_create_topics()) {
         return Vec::new();
     }
     let names = wanted(asked).unwrap_or_default().iter().filter_map(|topic| topic.name.as_deref());
     let good = names.filter(|name| topic_name::check(name).is_ok()).map(TopicName::new);
-    let missing: BTreeSet<_> = good.filter(|name| view.topic(name).is_none()).collect();
+    let missing: BTreeSet<_> = good.filter(|name| catalog.topic(name).is_none()).collect();
     missing.into_iter().take(MADE_AT_ONCE_MAX).collect()
 }
 
-fn topics(facts: &Facts, view: &View, asked: &Asked<MetadataRequest>) -> Vec<MetadataTopic> {
+fn topics(facts: &Facts, catalog: &Catalog, asked: &Asked<MetadataRequest>) -> Vec<MetadataTopic> {
     let operations =
         if asked.body.include_topic_authorized_operations { TOPIC_OPERATIONS } else { OPERATIONS_NOT_ASKED };
     let described = |topic: &TopicView| describe(facts, topic, operations);
-    let Some(wanted) = wanted(asked) else { return view.topics().map(|topic| described(topic)).collect() };
+    let Some(wanted) = wanted(asked) else { return catalog.topics().map(|topic| described(topic)).collect() };
     let mut seen = BTreeSet::new();
     let once = wanted.iter().filter(|topic| seen.insert((topic.topic_id, topic.name.as_deref())));
-    once.map(|topic| find(view, topic).map_or_else(|code| unknown(topic, code), described)).collect()
+    once.map(|topic| find(catalog, topic).map_or_else(|code| unknown(topic, code), described)).collect()
 }
 
-fn find<'a>(view: &'a View, topic: &MetadataRequestTopic) -> Result<&'a TopicView, ErrorCode> {
+fn find<'a>(catalog: &'a Catalog, topic: &MetadataRequestTopic) -> Result<&'a TopicView, ErrorCode> {
     match topic.name.as_deref() {
-        None => view.topic_by_id(topic.topic_id).map(|found| &**found).ok_or(ErrorCode::UnknownTopicId),
+        None => catalog.topic_by_id(topic.topic_id).map(|found| &**found).ok_or(ErrorCode::UnknownTopicId),
         Some(name) => {
-            let found = view.topic(&TopicName::new(name)).map(|found| &**found);
+            let found = catalog.topic(&TopicName::new(name)).map(|found| &**found);
             found.ok_or_else(|| match topic_name::check(name) {
                 Ok(()) | Err(NameError::Internal) => ErrorCode::UnknownTopicOrPartition,
                 Err(NameError::Empty | NameError::Dots | NameError::TooLong | NameError::Character) => {

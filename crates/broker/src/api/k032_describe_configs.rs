@@ -5,7 +5,7 @@
 //! setting without effect yet is told too; the documentation says so. Nothing can be altered yet, so all are read-only.
 //! Version notes: 1 can ask for synonyms; 3 for types and documentation.
 
-use semel_log::View;
+use semel_log::Catalog;
 use semel_types::{ErrorCode, TopicName};
 use semel_wire::{
     Text,
@@ -46,10 +46,10 @@ const fn broker_source(source: Source) -> i8 {
     }
 }
 
-pub(super) fn answer(facts: &Facts, view: &View, asked: &Asked<DescribeConfigsRequest>) -> Reply {
+pub(super) fn answer(facts: &Facts, catalog: &Catalog, asked: &Asked<DescribeConfigsRequest>) -> Reply {
     let request = &asked.body;
     let results = request.resources.iter().map(|resource| {
-        let configs = configs(facts, view, request, resource);
+        let configs = configs(facts, catalog, request, resource);
         let (error_code, error_message, configs) = match configs {
             Ok(configs) => (ErrorCode::None, None, configs),
             Err((code, message)) => (code, Some(Text::from(&*message)), Vec::new()),
@@ -67,7 +67,7 @@ pub(super) fn answer(facts: &Facts, view: &View, asked: &Asked<DescribeConfigsRe
 
 fn configs(
     facts: &Facts,
-    view: &View,
+    catalog: &Catalog,
     request: &DescribeConfigsRequest,
     resource: &DescribeConfigsResource,
 ) -> Result<Vec<DescribeConfigsEntry>, (ErrorCode, String)> {
@@ -80,7 +80,7 @@ fn configs(
         RESOURCE_TOPIC => {
             topic_name::check(name).map_err(|error| (ErrorCode::InvalidTopicException, error.to_string()))?;
             let unknown = || (ErrorCode::UnknownTopicOrPartition, format!("there is no topic {name}"));
-            let topic = view.topic(&TopicName::new(name)).ok_or_else(unknown)?;
+            let topic = catalog.topic(&TopicName::new(name)).ok_or_else(unknown)?;
             let known = TOPIC.iter().filter(|definition| wanted(&definition.definition));
             Ok(known.map(|one| topic_entry(one, &topic.settings, &facts.settings, request)).collect())
         }

@@ -31,7 +31,7 @@ mod k060_describe_cluster;
 use std::fmt;
 
 use bytes::Bytes;
-use semel_log::View;
+use semel_log::{Published, View};
 use semel_wire::{
     ApiKey, DecodeError, EncodeError, Message, Reader, RequestHeader, Unsupported, Writer,
     api::{
@@ -242,18 +242,37 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
 }
 
 impl ViewCall {
-    /// Answers from one cut of the published view. Short: the caller holds the view's read lock.
+    /// Answers from one cut of the published view. Whoever holds the view's read lock keeps every publish waiting:
+    /// [`ViewCall::answer_from`] holds it no longer than needed.
     #[must_use]
     pub fn answer(&self, facts: &Facts, view: &View) -> ViewAnswer {
         match self {
             Self::Fetch(asked) => ViewAnswer::Fetch(k001_fetch::plan(facts, view, asked)),
             Self::ListOffsets(asked) => ViewAnswer::ListOffsets(k002_list_offsets::plan(facts, view, asked)),
-            Self::Metadata(asked) => k003_metadata::answer(facts, view, asked),
+            Self::Metadata(asked) => k003_metadata::answer(facts, &view.catalog(), asked),
             Self::OffsetForLeaderEpoch(asked) => {
                 ViewAnswer::Reply(k023_offset_for_leader_epoch::answer(facts, view, asked))
             }
             Self::DescribeConfigs(asked) => {
-                ViewAnswer::Reply(k032_describe_configs::answer(facts, view, asked))
+                ViewAnswer::Reply(k032_describe_configs::answer(facts, &view.catalog(), asked))
+            }
+        }
+    }
+
+    /// The same, but answers over thousands of topics are built after the lock is gone.
+    #[must_use]
+    pub fn answer_from(&self, facts: &Facts, published: &Published) -> ViewAnswer {
+        match self {
+            Self::Fetch(_) | Self::ListOffsets(_) | Self::OffsetForLeaderEpoch(_) => {
+                self.answer(facts, &published.read())
+            }
+            Self::Metadata(asked) => {
+                let catalog = published.read().catalog();
+                k003_metadata::answer(facts, &catalog, asked)
+            }
+            Self::DescribeConfigs(asked) => {
+                let catalog = published.read().catalog();
+                ViewAnswer::Reply(k032_describe_configs::answer(facts, &catalog, asked))
             }
         }
     }

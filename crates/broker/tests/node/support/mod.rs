@@ -295,7 +295,7 @@ impl Broker {
     }
 
     fn view(&mut self, on: ConnectionNumber, call: &ViewCall) -> Outcome<Reply> {
-        let answer = call.answer(&self.facts, &self.log.published.read());
+        let answer = call.answer_from(&self.facts, &self.log.published);
         match answer {
             ViewAnswer::Reply(reply) => Outcome::Answer(reply),
             ViewAnswer::Node(call) => self.follow(on, Route::Node(call)),
@@ -311,7 +311,7 @@ impl Broker {
 
     /// Would a Fetch be answered now, or wait for more?
     pub fn fetch_is_ready(&self, call: &ViewCall) -> bool {
-        match call.answer(&self.facts, &self.log.published.read()) {
+        match call.answer_from(&self.facts, &self.log.published) {
             ViewAnswer::Fetch(plan) => plan.is_ready(),
             other @ (ViewAnswer::Reply(_) | ViewAnswer::Node(_) | ViewAnswer::ListOffsets(_)) => {
                 panic!("not a Fetch: {other:?}")
