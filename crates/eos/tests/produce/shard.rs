@@ -66,6 +66,8 @@ pub struct Shard {
     pub sequence: u64,
     pub now: i64,
     pub visible: Vec<Visible>,
+    /// Everything that was applied, in order.
+    pub events: Vec<Event>,
     pub check: bool,
 }
 
@@ -79,6 +81,7 @@ impl Shard {
             sequence: 0,
             now: 1_000_000,
             visible: Vec::new(),
+            events: Vec::new(),
             check: true,
         };
         shard.start(1, false);
@@ -94,6 +97,7 @@ impl Shard {
             self.state.check_event(&event).unwrap_or_else(|violation| panic!("{violation} after {event:?}"));
             self.state.check().unwrap_or_else(|violation| panic!("{violation} after {event:?}"));
         }
+        self.events.push(event);
     }
 
     pub fn start(&mut self, shard_epoch: u32, may_have_lost_writes: bool) {
