@@ -191,3 +191,44 @@ fn leader_epochs_are_kept_for_the_starts_in_which_a_partition_was_written() {
     shard.state.visible(&mut rebuilt);
     assert_eq!(rebuilt.len(), 2 + 2);
 }
+
+#[test]
+fn the_first_write_of_version_2_adds_its_partition() {
+    let (mut shard, owner) = (Shard::new(2), TransactionalId::from("a"));
+    shard.protocol = Protocol::Version2;
+    let before = shard.init("a");
+    for partition in [0, 1] {
+        assert_eq!(
+            shard.produce_on(1, Some(&owner), partition, in_transaction(before, 0, 2)),
+            Judgement::Append
+        );
+        assert_eq!((shard.stable_offset(partition), shard.next_offset(partition)), (0, 2));
+    }
+    let after = shard.end("a", before, Outcome::Commit, Protocol::Version2).expect("current");
+    for partition in [0, 1] {
+        assert_eq!((shard.stable_offset(partition), shard.next_offset(partition)), (3, 3));
+        assert_eq!(code(&shard.produce_on(1, Some(&owner), partition, in_transaction(before, 2, 1))), 47);
+    }
+    assert_eq!(shard.produce_on(1, Some(&owner), 1, in_transaction(after, 0, 1)), Judgement::Append);
+}
+
+/// A transaction that writes more records to one partition than sequences can tell apart.
+#[test]
+fn retries_in_a_transaction_of_very_many_records_are_known() {
+    let (mut shard, owner) = (Shard::new(1), TransactionalId::from("a"));
+    let identity = shard.init("a");
+    shard.add("a", identity, 0).expect("current");
+    let length = 1_i64 << 29;
+    for number in 0..9 {
+        for back in [0, 1] {
+            let number = number - back;
+            if number >= 0 {
+                let stamp = in_transaction(identity, number * length, length as u32);
+                let judgement = shard.produce_on(1, Some(&owner), 0, stamp);
+                let expected =
+                    if back == 0 { Judgement::Append } else { duplicate_at(number * length, shard.now) };
+                assert_eq!(judgement, expected, "batch {number}");
+            }
+        }
+    }
+}

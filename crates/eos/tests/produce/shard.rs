@@ -68,6 +68,8 @@ pub struct Shard {
     pub visible: Vec<Visible>,
     /// Everything that was applied, in order.
     pub events: Vec<Event>,
+    /// Of Produce: version 2 adds partitions by itself.
+    pub protocol: Protocol,
     pub check: bool,
 }
 
@@ -82,6 +84,7 @@ impl Shard {
             now: 1_000_000,
             visible: Vec::new(),
             events: Vec::new(),
+            protocol: Protocol::Classic,
             check: true,
         };
         shard.start(1, false);
@@ -160,7 +163,7 @@ impl Shard {
         if judgement != Judgement::Append {
             return judgement;
         }
-        let scope = scope(connection, transactional_id);
+        let scope = ProduceScope { protocol: self.protocol, ..scope(connection, transactional_id) };
         match self.state.admit(&scope, handle(partition), &stamp, now(self.now)) {
             Err(refusal) => Judgement::Refuse(refusal),
             Ok(admission) => {
