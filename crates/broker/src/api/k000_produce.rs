@@ -337,7 +337,7 @@ impl Work {
                 Judgement::Duplicate { first_offset, appended_at } => {
                     Fate::Duplicate { base_offset: first_offset, appended_ms: appended_at.as_ms() }
                 }
-                Judgement::Refuse(refusal) => self.refused(step, target, &refusal),
+                Judgement::Refuse(refusal) => self.refused(step, target, &scope, &refusal),
             },
         }
     }
@@ -364,7 +364,7 @@ impl Work {
             None => None,
             Some(stamp) => match step.state().eos.admit(scope, target.handle, stamp, now) {
                 Ok(admission) => Some(admission),
-                Err(refusal) => return self.refused(step, target, &refusal),
+                Err(refusal) => return self.refused(step, target, scope, &refusal),
             },
         };
         if let Some(extension) = admission.as_ref().and_then(|admission| admission.extension.clone()) {
@@ -377,13 +377,17 @@ impl Work {
         Fate::Appended { base_offset }
     }
 
-    fn refused(&self, step: &mut Step<'_>, target: &Target<'_>, refusal: &Refusal) -> Fate {
+    fn refused(
+        &self,
+        step: &mut Step<'_>,
+        target: &Target<'_>,
+        scope: &ProduceScope<'_>,
+        refusal: &Refusal,
+    ) -> Fate {
         if let Refusal::OtherPayload { .. } = refusal {
             step.note(format!("a client reused its sequence numbers on {}: {refusal}", target.topic.name()));
         }
-        if let Some(id) = &self.transactional_id {
-            step.note_refused(id, refusal);
-        }
+        step.note_refused(scope, refusal);
         match answer(refusal, At { api: ApiKey::Produce, version: self.version }) {
             Answered::Code(code) => PartitionRefusal::of(code, refusal.to_string()),
             Answered::Close => Fate::Close,

@@ -1,14 +1,13 @@
 //! One step in progress: what a handler may read, and the one way to change the state.
 
 use semel_eos::{
-    BatchStamp, Judgement, ProduceScope, Refusal, RefusedRequest,
+    BatchStamp, Judgement, ProduceScope, Refusal,
     txn::{self, Command, Reply, Request},
 };
 use semel_events::{Event, TransactionEnded};
 use semel_log::{Payload, Proposal, Room, RoomClass};
 use semel_types::{
     ConnectionNumber, Context, CoordinatorEpoch, LeaderEpoch, PartitionHandle, RequestToken, TopicId,
-    TransactionalId,
 };
 use semel_wire::batch::{Marker, MarkerKind};
 
@@ -217,13 +216,10 @@ impl<'a> Step<'a> {
         judgement
     }
 
-    /// Counts a refused batch of a transactional id, if that is known: names that clients make up take no memory.
-    pub(crate) fn note_refused(&mut self, id: &TransactionalId, refusal: &Refusal) {
-        if self.state().eos.transactions().get(id).is_some() {
-            let (connection, now) = (self.connection(), self.context.now);
-            let refused = RefusedRequest { connection, now, refusal: refusal.clone() };
-            self.node.volatile.note_refused(id.clone(), refused);
-        }
+    /// Counts a refused batch.
+    pub(crate) fn note_refused(&mut self, scope: &ProduceScope<'_>, refusal: &Refusal) {
+        let Node { volatile, state, .. } = &mut *self.node;
+        volatile.note_refused_batch(&state.eos, scope, self.context.now, refusal);
     }
 
     /// Notes that a batch was refused for want of room.

@@ -58,6 +58,12 @@ impl Definition {
         Err(SettingError::Value { name: self.name, value: value.to_owned(), expected })
     }
 
+    /// What its values are, in words.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        self.kind.expected()
+    }
+
     /// The type's number in DescribeConfigs (upstream `ConfigDef.Type`).
     #[must_use]
     pub const fn wire_type(&self) -> i8 {
@@ -97,6 +103,7 @@ impl Kind {
             Self::Double(least, most) => format!("a fraction from {least} to {most}"),
             Self::Text => "a text".to_owned(),
             Self::Choice(choices) => format!("one of {}", choices.join(", ")),
+            Self::List([]) => "a list".to_owned(),
             Self::List(choices) => format!("a list of {}", choices.join(", ")),
         }
     }

@@ -223,6 +223,52 @@ impl Settings {
     }
 }
 
+/// Both lists as a page for people: `docs/settings.md` is this text.
+#[must_use]
+pub fn page() -> String {
+    let mut page = String::from(PAGE_HEAD);
+    BROKER.iter().for_each(|definition| page.push_str(&row(definition, None)));
+    page.push_str(PAGE_TOPICS);
+    topic::TOPIC.iter().for_each(|topic| page.push_str(&row(&topic.definition, Some(topic.broker))));
+    page
+}
+
+const PAGE_HEAD: &str = "\
+# Settings
+
+Made from the lists in `crates/broker/src/settings/`; a test holds this page to them. Names are Kafka's wherever Kafka
+has the setting. A setting marked *kept* is taken, stored and told to clients, and changes nothing yet.
+
+## Broker
+
+| name | values | default | what it does |
+|---|---|---|---|
+";
+
+const PAGE_TOPICS: &str = "
+## Topic
+
+Given with CreateTopics. Where a topic has no value of its own, the broker's setting of the same meaning holds.
+
+| name | values | default | broker's setting | what it does |
+|---|---|---|---|---|
+";
+
+fn row(definition: &Definition, broker: Option<Option<&str>>) -> String {
+    let default = definition.default.map_or("unset".to_owned(), |default| format!("`{default}`"));
+    let default = if default == "``" { "empty".to_owned() } else { default };
+    let broker = broker.map_or(String::new(), |name| match name {
+        Some(name) => format!(" `{name}` |"),
+        None => " |".to_owned(),
+    });
+    let kept = match definition.effect {
+        Effect::Active => "",
+        Effect::StoredOnly => "*Kept.* ",
+    };
+    let (name, values, doc) = (definition.name, definition.expected(), definition.doc);
+    format!("| `{name}` | {values} | {default} |{broker} {kept}{doc} |\n")
+}
+
 /// Limits of batches and offsets, for topics without their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
@@ -258,6 +304,20 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), BROKER.len());
+    }
+
+    /// `SEMEL_WRITE_DOCS=1 cargo test -p semel-broker` writes the page anew; read it before you commit it.
+    #[test]
+    fn the_page_of_settings_is_made_from_the_lists() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+        if std::env::var_os("SEMEL_WRITE_DOCS").is_some() {
+            std::fs::write(path, page()).unwrap();
+        }
+        let written = std::fs::read_to_string(path).unwrap();
+        assert!(
+            written == page(),
+            "docs/settings.md is not what the lists say: SEMEL_WRITE_DOCS=1 writes it"
+        );
     }
 
     #[test]
