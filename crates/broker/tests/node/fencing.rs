@@ -53,6 +53,38 @@ fn fenced(broker: &mut Broker) -> (semel_types::ConnectionNumber, semel_types::P
     (on, old)
 }
 
+/// Two instances take turns in taking the id over, at every point of the other's transaction.
+#[test]
+fn b19_two_live_owners_of_one_id_never_lose_or_double_a_commit() {
+    let mut broker = broker();
+    let (mut acknowledged, mut fenced_values) = (Vec::new(), Vec::new());
+    let mut owners = [None, None];
+    for turn in 0..400_usize {
+        let (owner, step) = (turn % 2, (turn / 2) % 5);
+        let on = broker.connect();
+        let value = format!("v{turn}");
+        let stamp = match owners[owner] {
+            Some(stamp) if step != 0 => stamp,
+            _ => *owners[owner].insert(broker.init(on, "tx", 60_000)),
+        };
+        let sent = broker.produce(on, V2, Some("tx"), T, transactional(stamp, 0, &[&value])).answer();
+        let ended = broker.end_raw(on, 5, "tx", stamp, true).answer();
+        match (sent.error_code.get(), ended.error_code.get()) {
+            (0, 0) => {
+                acknowledged.push(value);
+                owners[owner] = Some(pair(ended.producer_id, ended.producer_epoch));
+            }
+            (47, 90) => {
+                fenced_values.push(value);
+                owners[owner] = None;
+            }
+            other => panic!("turn {turn}: {other:?}"),
+        }
+    }
+    assert!(acknowledged.len() > 100 && fenced_values.len() > 50);
+    assert_eq!(broker.committed(T), acknowledged);
+}
+
 #[test]
 fn b20_the_fencing_code_follows_api_and_version() {
     let mut broker = broker();

@@ -12,6 +12,8 @@ mod init_producer_id;
 mod markers;
 mod offsets;
 mod read_committed;
+mod recovery;
+mod scenarios;
 mod stricter;
 mod support;
 mod topics;

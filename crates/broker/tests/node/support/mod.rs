@@ -88,6 +88,7 @@ pub struct Broker {
     deferred: Vec<Input>,
     /// What the node said for the server's log.
     pub notes: Vec<String>,
+    synced: bool,
 }
 
 impl Broker {
@@ -126,6 +127,7 @@ impl Broker {
             entropy: seed,
             deferred: Vec::new(),
             notes: Vec::new(),
+            synced: false,
         };
         broker.start_node(false);
         broker
@@ -190,6 +192,11 @@ impl Broker {
         }
         let wall = WallTime::from_ms(self.now.as_ms() + WALL_AHEAD_MS);
         Context { now: self.now, wall, entropy }
+    }
+
+    /// Did a proposal since the last call ask for a sync in durability `interval` too?
+    pub fn synced(&mut self) -> bool {
+        std::mem::take(&mut self.synced)
     }
 
     /// Broker time in milliseconds.
@@ -277,6 +284,7 @@ impl Broker {
 
     fn take(&mut self, outputs: Outputs) -> (Vec<NodeReply>, Vec<ConnectionNumber>) {
         if let Some(proposal) = outputs.proposal {
+            self.synced |= proposal.sync_now;
             self.log.append(proposal);
         }
         assert_eq!(self.log.last_sequence(), self.node.last_sequence(), "the log counts as the node does");
