@@ -76,3 +76,28 @@ impl<T: Decode + Ord + Clone> Decode for Members<T> {
         Ok(members)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_stay_sorted_without_doubles_however_they_come() {
+        let mut members = Members::default();
+        members.extend(&[5, 1, 5, 3]);
+        members.extend(&[2]);
+        members.extend(&[3]);
+        members.extend(&[4, 2, 9]);
+        assert_eq!(members.as_slice(), [1, 2, 3, 4, 5, 9]);
+        assert!(members.contains(&4) && !members.contains(&6));
+    }
+
+    #[test]
+    fn a_clone_keeps_what_it_had() {
+        let mut members = Members::default();
+        members.extend(&[1]);
+        let clone = members.clone();
+        members.extend(&[2]);
+        assert_eq!((clone.as_slice(), members.len()), ([1].as_slice(), 2));
+    }
+}

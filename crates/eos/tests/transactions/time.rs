@@ -107,6 +107,19 @@ fn an_idle_id_is_forgotten_but_its_old_owner_stays_refused() {
 }
 
 #[test]
+fn nothing_is_remembered_of_the_connections_of_a_forgotten_id() {
+    let mut world = World::new();
+    world.connection = 9;
+    let owner = world.init("app", None);
+    assert!(is_fenced(&world.try_init("app", Some(shifted(owner, 1)))));
+    assert!(world.volatile.refused(&id("app")).is_some());
+    world.pass(world.settings.transactional_id_expiration.as_ms());
+    assert!(world.volatile.refused(&id("app")).is_none());
+    world.connection = 2;
+    assert_ne!(world.init("app", None).id, owner.id);
+}
+
+#[test]
 fn an_id_with_an_open_transaction_never_expires() {
     let mut world = World::new();
     world.settings.transactional_id_expiration = DurationMs::from_ms(10);
