@@ -109,7 +109,7 @@ impl State {
             .forget_below(&event.partitions, highest.copied().map(ProducerId::next).unwrap_or_default());
     }
 
-    /// Step 5 of design section 3, membership: for a batch judged [`Judgement::Append`] that nothing else forbids.
+    /// Step 5 of design section 3, membership: for a batch judged [`crate::Judgement::Append`] that nothing else forbids.
     ///
     /// # Errors
     /// The transaction that the batch names is not open, or does not hold the partition.

@@ -1,6 +1,6 @@
 //! What each producer wrote on each partition: is a batch new, a retry, a gap or a stray?
 //!
-//! Purpose: Produce's own path. [`judge`] decides by the table of the design, [`table`] holds the state. Invariants:
+//! Purpose: Produce's own path. `judge.rs` decides by the table of the design, `table.rs` holds the state. Invariants:
 //! EOS-02 to EOS-08. What it does not do: say who owns an id (that is `fence`), move transactions (that is `txn`).
 
 mod check;

@@ -1,7 +1,7 @@
 //! The transaction coordinator: may this transactional id get an identity, may this transaction move?
 //!
 //! Purpose: [`decide`] turns a request into events, answers and volatile changes (design section 4, every row of
-//! its table); [`apply`] is the only writer, and runs the same live and on replay. Invariants: EOS-30 and up in
+//! its table); `apply.rs` is the only writer, and runs the same live and on replay. Invariants: EOS-30 and up in
 //! `docs/invariants.md`. One decision is atomic: an aborted transaction and the identity that replaces its writer
 //! become durable together, so no client ever meets a half-done takeover. What it does not do: no wire codes, no
 //! clock, no record bytes; membership of a group is checked by the broker before it asks here.
