@@ -187,6 +187,21 @@ fn topics_deleted_while_a_pass_is_under_way_are_reaped_as_well() {
 }
 
 #[test]
+fn a_silence_does_not_forget_that_the_sequence_has_wrapped() {
+    let last = i64::from(i32::MAX);
+    for past_the_wrap in [0, 5] {
+        let mut shard = Shard::new(1);
+        shard.produce(0, batch(id(0), 0, 0, i32::MAX as u32 - 9));
+        shard.produce(0, batch(id(0), 0, last - 9, 10 + past_the_wrap));
+        shard.wait_for_expiry();
+        shard.expire();
+        let next = i64::from(past_the_wrap);
+        assert_eq!(shard.produce(0, batch(id(0), 0, next, 1)), Judgement::Append);
+        assert_eq!(code(&shard.produce(0, batch(id(0), 0, last - 2, 1))), 46);
+    }
+}
+
+#[test]
 fn deleting_data_or_time_alone_never_drops_what_is_known() {
     let mut shard = Shard::new(1);
     shard.produce(0, batch(id(0), 2, 0, 1));

@@ -87,6 +87,23 @@ fn after_a_refusal_for_want_of_room_what_follows_waits_and_is_not_told_to_start_
 }
 
 #[test]
+fn only_a_lower_sequence_of_the_same_epoch_that_was_refused_holds_back() {
+    let mut shard = Shard::new(1);
+    let next_unissued = shard.delete_topic(0, 1);
+    shard.create_topic(10, 1, next_unissued);
+    shard.volatile.refused_for_room(handle(10), &batch(id(0), 3, 4, 1));
+    for (epoch, first, expected) in [(3, 3, 59), (3, 4, 59), (3, 5, 45), (2, 5, 59), (4, 5, 59)] {
+        let mut other = shard.clone();
+        assert_eq!(
+            code(&other.judge_on(1, None, 10, batch(id(0), epoch, first, 1))),
+            expected,
+            "{epoch} {first}"
+        );
+    }
+    assert_eq!(code(&shard.judge_on(1, None, 10, batch(id(1), 3, 5, 1))), 59, "another producer");
+}
+
+#[test]
 fn the_mark_of_a_refusal_goes_once_the_batch_is_judged_again() {
     let mut shard = Shard::new(1);
     let next_unissued = shard.delete_topic(0, 1);
