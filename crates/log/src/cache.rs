@@ -398,12 +398,17 @@ impl BlockCache {
         windows.clock.retain(|(of, _)| *of != file);
     }
 
-    /// Wakes `waker` when bytes held by reads in flight are given back: after [`crate::ReadError::Busy`]. Register,
-    /// then try once more.
+    /// Wakes `waker` when bytes held by reads in flight are next given back, at once if nothing is held: after
+    /// [`crate::ReadError::Busy`], to try again.
     pub fn wake_when_unpinned(&self, waker: &Waker) {
         let mut waiting = self.pins.waiting.lock();
         if !waiting.iter().any(|known| known.will_wake(waker)) {
             waiting.push(waker.clone());
+        }
+        drop(waiting);
+        // Asked after the registration: what is held now meets it when it is given back.
+        if self.pins.held.load(Ordering::Acquire) == 0 {
+            waker.wake_by_ref();
         }
     }
 

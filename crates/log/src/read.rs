@@ -341,7 +341,10 @@ impl ReadPlan {
     fn read(&self, cache: &BlockCache, mode: ReadMode) -> Result<ReadData, ReadError> {
         let blocks = Blocks { cache, mode, tail: self.tail };
         let extents = self.extents(&blocks)?;
+        // Never more is returned: the first batch lies in the first extent.
+        let first = extents.first().map_or(0, |extent| extent.length as usize);
         let want: usize = extents.iter().map(|extent| extent.length as usize).sum();
+        let want = want.min(self.request.max_bytes.max(first));
         let mut pinned = cache.pin(want).ok_or(ReadError::Busy)?;
         let mut taken = Taken { offset: self.request.offset, ..Taken::default() };
         for extent in &extents {
@@ -562,16 +565,22 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Reads what was planned, in the order in which it lies in the log; gives it in the order of the plans.
+/// Reads what was planned, in the order in which it lies in the log; gives it in the order of the plans. What finds no
+/// room beside what was read before it is left empty, so that a Fetch larger than the bound comes forward.
 ///
 /// # Errors
-/// The first [`ReadError`] met.
+/// The first [`ReadError`] met; [`ReadError::Busy`] only if nothing could be read.
 pub fn read_all(plans: &[ReadPlan], cache: &BlockCache, mode: ReadMode) -> Result<Vec<ReadData>, ReadError> {
     let mut order: Vec<_> = (0..plans.len()).collect();
     order.sort_by_key(|index| plans[*index].starts_at());
-    let mut read = vec![ReadData::default(); plans.len()];
+    let nothing = |plan: &ReadPlan| ReadData { end_offset: plan.request.offset, ..ReadData::default() };
+    let mut read: Vec<_> = plans.iter().map(nothing).collect();
     for index in order {
-        read[index] = plans[index].read(cache, mode)?;
+        match plans[index].read(cache, mode) {
+            Ok(data) => read[index] = data,
+            Err(ReadError::Busy) if read.iter().any(|data| !data.batches.is_empty()) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(read)
 }

@@ -6,7 +6,7 @@
 //! missing side file is rebuilt from its log files. What it does not do: read log files (the caller gives their
 //! entries).
 
-use std::{fmt, io};
+use std::{cmp::Reverse, fmt, io};
 
 use semel_events::Visible;
 use semel_types::{LogSequence, Offset, PartitionHandle};
@@ -79,7 +79,11 @@ pub fn open_sides(
             true => side.files().contains(at),
             false => side.files().first == at,
         };
-        let tile = match good.iter().filter(begins).max_by_key(|side| side.files().last) {
+        let tile = match good
+            .iter()
+            .filter(begins)
+            .max_by_key(|side| (side.files().last, Reverse(side.files().first)))
+        {
             Some(side) => *side,
             None if at <= files.last => rebuild(store, at, &rebuild_from(at)?)?,
             None => break,

@@ -170,5 +170,8 @@ fn pinned_bytes_have_a_bound_and_waking_follows_release() {
     assert!(receiver.try_recv().is_ok());
     assert_eq!(cache.figures().pinned_bytes, 600);
     drop(first);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    cache.wake_when_unpinned(&Waker::from(Arc::new(Signal(sender))));
+    assert!(receiver.try_recv().is_ok(), "nothing is held: nobody would wake it later");
     assert!(cache.pin(5000).is_some(), "a read above the whole bound is let in alone");
 }

@@ -6,7 +6,7 @@ use semel_events::Visible;
 use semel_types::{LeaderEpoch, LogSequence, TopicId, TopicName};
 
 use super::*;
-use crate::{BlockSource, Extent, Published};
+use crate::{BlockSource, Extent, OffsetQuery, Published};
 
 /// Files in memory.
 #[derive(Default)]
@@ -161,6 +161,20 @@ fn reads_in_flight_are_bounded_and_free_what_they_held_when_sent() {
 }
 
 #[test]
+fn a_fetch_above_the_bound_of_reads_in_flight_gives_what_fits() {
+    let mut log = Log::new(3);
+    for partition in 0..3 {
+        log.append(PartitionHandle::new(partition), 0, &[5000]);
+    }
+    let view = log.published.read();
+    let plans: Vec<_> = (0..3).map(|partition| view.plan(&request(partition, 0, 6000)).unwrap()).collect();
+    let read = read_all(&plans, &log.cache, ReadMode::MayBlock).unwrap();
+    let ends: Vec<_> = read.iter().map(|data| (data.bytes(), data.end_offset.get())).collect();
+    assert_eq!(ends, [(5061, 1), (0, 0), (0, 0)]);
+    assert!(matches!(read_all(&plans, &log.cache, ReadMode::MayBlock), Err(ReadError::Busy)));
+}
+
+#[test]
 fn what_is_not_in_memory_is_cold_and_then_warm() {
     let mut log = Log::new(1);
     log.append(P, 0, &[10]);
@@ -225,4 +239,43 @@ fn leader_epochs_end_where_upstream_says() {
         log.published.read().partition(P).unwrap().leader_epochs,
         [(LeaderEpoch::new(5), Offset::new(12))]
     );
+}
+
+/// The batch's attributes, first and largest timestamp; three records, the first two of which carry no bytes of theirs.
+fn stamped(base: i64, attributes: u8, first: i64, largest: i64) -> Vec<u8> {
+    let mut bytes = batch(base, 3, 20);
+    bytes[22] = attributes;
+    bytes[27..35].copy_from_slice(&first.to_be_bytes());
+    bytes[35..43].copy_from_slice(&largest.to_be_bytes());
+    bytes[57..61].copy_from_slice(&3_i32.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn compressed_and_log_append_time_batches_are_found_without_their_records() {
+    let log = Log::new(1);
+    let batches = [stamped(0, 0x02, 100, 150), stamped(3, 0x08, 0, 300), stamped(6, 0x04, 200, 280)].concat();
+    log.files.0.lock().unwrap().insert(FileNumber::new(1), batches.clone());
+    let extent = Extent {
+        partition: P,
+        base_offset: Offset::ZERO,
+        count: 9,
+        file: FileNumber::new(1),
+        position: 0,
+        length: batches.len() as u32,
+        max_timestamp: 300,
+    };
+    log.published.publish(LogSequence::new(2), &[extent], vec![positions(P, 0, 9)]);
+    let find = |query| {
+        let search = log.published.read().list_offset(P, query, Isolation::ReadCommitted).unwrap();
+        let found = search.search(&log.cache, ReadMode::MayBlock).unwrap();
+        found.map(|found| (found.offset.get(), found.timestamp))
+    };
+    // Compressed: the batch's first record, which may be older than asked for. Log append time: all records alike.
+    assert_eq!(find(OffsetQuery::Timestamp(120)), Some((0, Some(100))));
+    assert_eq!(find(OffsetQuery::Timestamp(151)), Some((3, Some(300))));
+    assert_eq!(find(OffsetQuery::Timestamp(301)), None);
+    assert_eq!(find(OffsetQuery::MaxTimestamp), Some((3, Some(300))));
+    assert_eq!(find(OffsetQuery::Earliest), Some((0, None)));
+    assert_eq!(find(OffsetQuery::Latest), Some((9, None)));
 }
