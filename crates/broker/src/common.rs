@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use semel_eos::Refusal;
 use semel_log::{Room, RoomClass};
 use semel_types::{ErrorCode, LeaderEpoch, PartitionHandle, PartitionIndex, ProducerStamp};
-use semel_wire::{RawLeaderEpoch, RawProducerEpoch, RawProducerId};
+use semel_wire::{RawLeaderEpoch, RawProducerEpoch, RawProducerId, Text};
 
 use crate::api::answer::{Answered, At, answer, fenced, group_answer};
 use crate::{
@@ -73,6 +73,16 @@ pub(crate) fn check_leader_epoch(claimed: RawLeaderEpoch, ours: LeaderEpoch) -> 
         Some(Ordering::Less) => Err(ErrorCode::FencedLeaderEpoch),
         Some(Ordering::Greater) => Err(ErrorCode::UnknownLeaderEpoch),
     }
+}
+
+/// Longest text for people in an answer, in bytes: it may quote names that clients chose, and old versions have room
+/// for 32,767 bytes.
+const MESSAGE_BYTES_MAX: usize = 1000;
+
+/// A text for people, cut where it is too long.
+pub(crate) fn message(text: &str) -> Text {
+    let end = text.floor_char_boundary(MESSAGE_BYTES_MAX);
+    Text::from(&text[..end])
 }
 
 /// Asks for room; the error is what to do instead: wait, or answer `full`.

@@ -37,6 +37,7 @@ use super::{
 use crate::{
     call::{Asked, Call},
     catalog::Topic,
+    common::message,
     facts::Facts,
     node::{Handled, Step},
     topic_name,
@@ -416,7 +417,7 @@ impl Work {
                 self.failed = true;
                 let log_start_offset =
                     if names_log_start(refusal.code) { log_start_offset } else { RawOffset::NONE };
-                let error_message = refusal.message.as_deref().map(Text::from);
+                let error_message = refusal.message.as_deref().map(message);
                 let record_errors = refusal.records;
                 let failed = failed(index, refusal.code);
                 Some(ProducePartitionResponse { log_start_offset, error_message, record_errors, ..failed })
@@ -458,6 +459,9 @@ fn definite_refusal(
     if own.compacted.unwrap_or(limits.compacted) { keyless(&checked.batch) } else { None }
 }
 
+/// Records at fault that one answer names: an answer is not to be larger than its request.
+const RECORD_ERRORS_MAX: usize = 100;
+
 /// Records without key, which a compacted topic cannot take; `None` for a compressed batch.
 fn keyless(batch: &Batch) -> Option<PartitionRefusal> {
     let without_key = |(index, record): (i32, Result<semel_wire::batch::Record, BatchError>)| {
@@ -468,7 +472,8 @@ fn keyless(batch: &Batch) -> Option<PartitionRefusal> {
         };
         Some(ProduceRecordError { batch_index: index, message: Some(Text::from(&*text)) })
     };
-    let records: Vec<_> = (0..).zip(batch.records().ok()?).filter_map(without_key).collect();
+    let records: Vec<_> =
+        (0..).zip(batch.records().ok()?).filter_map(without_key).take(RECORD_ERRORS_MAX).collect();
     let message = Some("one or more records have been rejected".to_owned());
     (!records.is_empty()).then_some(PartitionRefusal { code: ErrorCode::InvalidRecord, message, records })
 }

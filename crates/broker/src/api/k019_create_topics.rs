@@ -23,7 +23,7 @@ use semel_wire::{
 use super::k032_describe_configs::topic_source;
 use crate::{
     call::Asked,
-    common::{COORDINATOR_BYTES, ITEM_BYTES, no_room_or, room},
+    common::{COORDINATOR_BYTES, ITEM_BYTES, message, no_room_or, room},
     node::{Handled, Step},
     settings::topic::{TOPIC, check, effective},
     topic_name,
@@ -65,12 +65,10 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<CreateTopicsRequest>) -> Ha
     }
     let mut left = PARTITIONS_PER_REQUEST_MAX;
     let mut topics = Vec::with_capacity(request.topics.len());
-    for topic in request.topics.iter() {
-        let repeated = counts.get(topic.name.as_str()).copied().unwrap_or_default() > 1;
-        if repeated && topics.iter().any(|made: &CreatedTopic| made.name == topic.name) {
-            continue;
-        }
-        topics.push(match plan(step, topic, repeated, left) {
+    for topic in &request.topics {
+        // A name that stands there several times is answered once.
+        let Some(count) = counts.remove(topic.name.as_str()) else { continue };
+        topics.push(match plan(step, topic, count > 1, left) {
             Ok(plan) => {
                 left -= plan.partitions;
                 created(step, plan, request.validate_only)
@@ -90,8 +88,8 @@ fn worst_case_bytes(request: &CreateTopicsRequest) -> u64 {
         + u64::from(PARTITIONS_PER_REQUEST_MAX) * ITEM_BYTES / 32
 }
 
-fn failed(topic: &CreatableTopic, code: ErrorCode, message: &str) -> CreatedTopic {
-    let error_message = Some(Text::from(message));
+fn failed(topic: &CreatableTopic, code: ErrorCode, text: &str) -> CreatedTopic {
+    let error_message = Some(message(text));
     CreatedTopic { name: topic.name.clone(), error_code: code.into(), error_message, ..Default::default() }
 }
 

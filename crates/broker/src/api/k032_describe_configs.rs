@@ -18,6 +18,7 @@ use semel_wire::{
 use super::Reply;
 use crate::{
     call::Asked,
+    common::message,
     facts::Facts,
     settings::{
         BROKER, Definition, Effect, Settings, Source,
@@ -52,7 +53,7 @@ pub(super) fn answer(facts: &Facts, catalog: &Catalog, asked: &Asked<DescribeCon
         let configs = configs(facts, catalog, request, resource);
         let (error_code, error_message, configs) = match configs {
             Ok(configs) => (ErrorCode::None, None, configs),
-            Err((code, message)) => (code, Some(Text::from(&*message)), Vec::new()),
+            Err((code, text)) => (code, Some(message(&text)), Vec::new()),
         };
         DescribeConfigsResult {
             error_code: error_code.into(),

@@ -315,3 +315,14 @@ fn join_group_0_is_answered_35_and_other_versions_close() {
     assert_eq!(answer.len(), 4 + 2 + 4 + 3 * 2 + 4);
     assert!(broker.ask_raw(on, join(5)).is_closed());
 }
+
+#[test]
+fn a_text_that_quotes_a_long_name_still_fits_an_old_version() {
+    let mut broker = broker();
+    let on = broker.connect();
+    let long = "\"".repeat(32_000);
+    let stamp = broker.init(on, &long, 60_000);
+    let sent = broker.produce(on, 8, None, T, plain(stamp, 0, &["x"])).answer();
+    assert_eq!(sent.error_code.get(), 48);
+    assert!(sent.error_message.unwrap().len() <= 1000);
+}

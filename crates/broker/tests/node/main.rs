@@ -8,6 +8,7 @@ mod bad_input;
 mod coordinator;
 mod dedup;
 mod fencing;
+mod histories;
 mod init_producer_id;
 mod markers;
 mod offsets;
