@@ -144,8 +144,8 @@ const POINTS: &[&str] = &[
     "snapshot_after_sync:2",
     "snapshot_after_rename:2",
     "snapshot_after_dir_sync:2",
-    "file_change_before:1",
-    "file_change_after:1",
+    "file_change_before:2",
+    "file_change_after:2",
 ];
 
 #[test]
