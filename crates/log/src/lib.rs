@@ -35,6 +35,7 @@ mod room;
 mod salvage;
 mod side_file;
 mod snapshot;
+mod syncer;
 mod thread;
 mod upkeep;
 mod view;

@@ -17,7 +17,7 @@ use crate::{
     RoomClass, SnapshotSource, StartError, StateMachine,
     background::{Background, Desk},
     disk::{Disk, MemoryDisk, RealDisk},
-    files::{FileRules, Files, Preparer},
+    files::{FileRules, Files, LogFile, Preparer},
     format::group::Kind,
     open_group::{Chain, OpenGroup},
     queue::{Queue, Stop},
@@ -25,6 +25,7 @@ use crate::{
     room::RoomBook,
     salvage::{Salvaged, salvage_disk},
     snapshot::Snapshots,
+    syncer::Syncer,
     thread::{Bell, LogThread, Shared},
     writer::{Parts, Progress, WriteRules, Writer},
 };
@@ -55,6 +56,7 @@ pub struct Log {
     disk: Arc<dyn Disk>,
     idle: Mutex<Option<Idle>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    syncer: Arc<Syncer>,
     /// Event bytes since the last snapshot.
     event_bytes: AtomicU64,
 }
@@ -63,7 +65,7 @@ pub struct Log {
 struct Idle {
     end: End,
     identity: u64,
-    files: Vec<crate::files::LogFile>,
+    files: Vec<LogFile>,
     rubbish: Vec<String>,
     background: Background,
 }
@@ -144,6 +146,7 @@ impl Log {
             disk,
             idle: Mutex::new(Some(Idle { end, identity, files, rubbish, background })),
             threads: Mutex::default(),
+            syncer: Arc::default(),
             event_bytes: AtomicU64::new(end.event_bytes),
         }
     }
@@ -154,14 +157,23 @@ impl Log {
     /// # Errors
     /// [`StartError`].
     pub fn start(&self, leader_epoch: LeaderEpoch, first: Proposal) -> Result<LogSequence, StartError> {
-        let (sequence, log_thread, background) = self.begin(leader_epoch, first)?;
+        let (sequence, mut log_thread, background) = self.begin(leader_epoch, first)?;
         let shared = self.shared.clone();
         let spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
             thread::Builder::new().name(name.to_owned()).spawn(run)
         };
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let beside = matches!(shared.options.durability, Durability::Interval(_));
+        if beside {
+            log_thread.sync_with(self.syncer.clone());
+        }
         threads.push(spawn("semel-log", Box::new(move || log_thread.run()))?);
-        threads.push(spawn("semel-log-bg", Box::new(move || shared.run_background(background)))?);
+        let background_shared = shared.clone();
+        threads.push(spawn("semel-log-bg", Box::new(move || background_shared.run_background(background)))?);
+        if beside {
+            let syncer = self.syncer.clone();
+            threads.push(spawn("semel-log-sync", Box::new(move || shared.run_syncer(&syncer)))?);
+        }
         Ok(sequence)
     }
 
@@ -179,6 +191,10 @@ impl Log {
         let parts = &self.shared.parts;
         let mut place = end.boundary.place;
         let current = match files.into_iter().next_back() {
+            // What followed was lost, but the file was sealed and its side file is complete: go on in the next one.
+            Some(file) if parts.published.covered_through() >= file.number => {
+                LogFile { length: place.position, ..file }
+            }
             Some(file) => file,
             None => {
                 let file = parts.preparer.take(0)?;
@@ -301,6 +317,7 @@ impl Log {
                 self.shared.fail(io::Error::other("a thread of the log panicked"));
             }
             self.shared.bell.stop();
+            self.syncer.stop();
         }
     }
 }

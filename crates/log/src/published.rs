@@ -134,6 +134,11 @@ impl Published {
         self.view.read().check()
     }
 
+    /// The newest file whose entries stand in a side file; nothing more may be written to it.
+    pub(crate) fn covered_through(&self) -> FileNumber {
+        self.view.read().sides.covered_through()
+    }
+
     /// Bytes of live batches in each file that has any, oldest file first. Dead extents of a partition that still
     /// has live ones in the file count as live.
     #[must_use]

@@ -17,6 +17,7 @@ use crate::{
     format::group::Kind,
     open_group::OpenGroup,
     queue::{Item, Queue, Stop},
+    syncer::Syncer,
     writer::{Parts, Writer},
 };
 
@@ -97,12 +98,19 @@ pub struct LogThread {
     writer: Writer,
     last_group: Option<Instant>,
     unsynced_since: Option<Instant>,
+    /// Syncs beside this thread in durability `interval`; without it this thread does.
+    syncer: Option<Arc<Syncer>>,
 }
 
 impl LogThread {
     /// Goes on with a writer that has written its `Open` group.
     pub fn new(shared: Arc<Shared>, writer: Writer) -> Self {
-        Self { shared, writer, last_group: Some(Instant::now()), unsynced_since: None }
+        Self { shared, writer, last_group: Some(Instant::now()), unsynced_since: None, syncer: None }
+    }
+
+    /// Lets another thread do the syncs that no answer waits for.
+    pub fn sync_with(&mut self, syncer: Arc<Syncer>) {
+        self.syncer = Some(syncer);
     }
 
     /// Runs until the log stops or fails.
@@ -149,12 +157,36 @@ impl LogThread {
         if let (Some(since), Some(interval)) = (self.unsynced_since, self.interval())
             && now >= since + interval
         {
-            self.sync()?;
+            self.sync_soon(now)?;
         }
         let silence = Duration::from_millis(self.shared.options.rest_after_ms);
         if !self.writer.is_at_rest() && self.last_group.is_some_and(|last| now >= last + silence) {
             self.rest()?;
         }
+        Ok(())
+    }
+
+    /// What a sync beside this thread would make durable now.
+    #[cfg(test)]
+    pub fn ticket(&self) -> Option<crate::syncer::Ticket> {
+        self.writer.ticket()
+    }
+
+    /// A sync beside this thread is done.
+    #[cfg(test)]
+    pub fn note_synced(&mut self, mark: crate::syncer::Mark) {
+        self.writer.note_synced(mark);
+    }
+
+    /// The sync of durability `interval` is due.
+    fn sync_soon(&mut self, now: Instant) -> io::Result<()> {
+        let Some(syncer) = self.syncer.clone() else { return self.sync() };
+        if let Some(mark) = syncer.done() {
+            self.writer.note_synced(mark);
+        }
+        let asked = self.writer.ticket().is_none_or(|ticket| syncer.ask(ticket));
+        // One still in flight means that the disk is slower than the interval: ask again after another one.
+        self.unsynced_since = (!asked).then_some(now);
         Ok(())
     }
 
@@ -245,6 +277,17 @@ impl Shared {
         let error = Arc::new(error);
         if self.queue.fail(error.clone()) {
             (self.on_outcome)(Outcome::Failed(error));
+        }
+    }
+
+    /// Runs the syncs that no answer waits for until told to stop.
+    pub fn run_syncer(&self, syncer: &Syncer) {
+        let on_done = |mark: crate::syncer::Mark| {
+            self.parts.progress.note_durable(mark.sequence);
+            self.bell.ring();
+        };
+        if let Err(error) = syncer.run(&on_done) {
+            self.fail(error);
         }
     }
 

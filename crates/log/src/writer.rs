@@ -27,6 +27,7 @@ use crate::{
     },
     open_group::{Chain, ClosedGroup, OpenGroup},
     room::RoomBook,
+    syncer::{Mark, Ticket},
 };
 
 /// Everything that the writer shares with readers and with the background.
@@ -56,6 +57,11 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Everything up to here is durable.
+    pub fn note_durable(&self, sequence: LogSequence) {
+        self.durable.fetch_max(sequence.get(), Ordering::AcqRel);
+    }
+
     /// Last durable sequence.
     pub fn durable(&self) -> LogSequence {
         LogSequence::new(self.durable.load(Ordering::Acquire))
@@ -130,7 +136,7 @@ impl Writer {
 
     fn note_progress(&self) {
         let progress = &self.parts.progress;
-        progress.durable.store(self.chain.durable.get(), Ordering::Release);
+        progress.note_durable(self.chain.durable);
         progress.sealed.store(self.current.number.get() - 1, Ordering::Release);
     }
 
@@ -208,6 +214,20 @@ impl Writer {
         Ok(run)
     }
 
+    /// What a sync beside the writer would make durable now, if anything.
+    pub fn ticket(&self) -> Option<Ticket> {
+        let mark = Mark { sequence: self.chain.sequence, place: self.chain.place };
+        self.unsynced.then(|| Ticket { file: self.current.file.clone(), mark })
+    }
+
+    /// A sync beside the writer is done.
+    pub fn note_synced(&mut self, mark: Mark) {
+        if mark.place > self.chain.durable_end {
+            (self.chain.durable, self.chain.durable_end) = (mark.sequence, mark.place);
+        }
+        self.unsynced = self.unsynced && mark.place != self.chain.place;
+    }
+
     fn note_durable(&mut self) {
         (self.chain.durable, self.chain.durable_end) = (self.chain.sequence, self.chain.place);
     }
@@ -222,8 +242,7 @@ impl Writer {
             self.unsynced = false;
         }
         self.note_durable();
-        let durable = self.chain.durable.get();
-        self.parts.progress.durable.store(durable, Ordering::Release);
+        self.parts.progress.note_durable(self.chain.durable);
         Ok(())
     }
 

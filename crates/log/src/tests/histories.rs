@@ -56,7 +56,8 @@ impl Life<'_> {
     }
 
     fn step(&mut self, rig: &mut Rig) -> io::Result<()> {
-        match self.dice.below(16) {
+        match self.dice.below(17) {
+            16 => self.sync_beside(rig)?,
             0..5 => self.submit(rig),
             5..9 => self.drain(rig)?,
             9 => {
@@ -80,6 +81,23 @@ impl Life<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A sync that begins now and ends after more was written.
+    fn sync_beside(&mut self, rig: &mut Rig) -> io::Result<()> {
+        let Some(ticket) = rig.thread.ticket() else { return Ok(()) };
+        if self.dice.one_in(2) {
+            ticket.file.sync()?;
+            self.submit(rig);
+            self.drain(rig)?;
+        } else {
+            self.submit(rig);
+            self.drain(rig)?;
+            ticket.file.sync()?;
+        }
+        rig.thread.note_synced(ticket.mark);
+        self.promise(ticket.mark.sequence.get(), true);
         Ok(())
     }
 
