@@ -9,6 +9,7 @@ mod coordinator;
 mod dedup;
 mod fencing;
 mod histories;
+mod hostile;
 mod init_producer_id;
 mod markers;
 mod offsets;
