@@ -61,6 +61,9 @@ impl Options {
     }
 }
 
+/// Runs before the first that counts: a JVM compiles what has become hot.
+const WARM_RUNS: usize = 2;
+
 /// Both servers, and what was found so far.
 struct Bench {
     options: Options,
@@ -71,15 +74,15 @@ struct Bench {
 }
 
 impl Bench {
-    /// Runs `run` on both sides in turns; it gives one value for each of `figures`. The first run of each side only
-    /// warms up.
+    /// Runs `run` on both sides in turns; it gives one value for each of `figures`. The first runs of each side only
+    /// warm up.
     fn pairs<const N: usize>(
         &mut self,
         mut figures: [Figure; N],
         run: impl Fn(&Server, &str) -> Outcome<[f64; N]>,
     ) -> Outcome<()> {
         eprintln!("{} ...", figures[0].name);
-        for pair in 0..=self.options.pairs {
+        for pair in 0..self.options.pairs + WARM_RUNS {
             let before = cpu_pressure();
             let mut order: Vec<_> = (0..self.servers.len()).collect();
             if pair % 2 == 1 {
@@ -91,9 +94,10 @@ impl Bench {
                 let (side, server) = &self.servers[index];
                 let values = run(server, &format!("bench-{}", self.runs))
                     .map_err(|error| format!("{} on {side:?}: {error}", figures[0].name))?;
+                eprintln!("  {side:?}: {:.2}", values[0]);
                 found.push((*side, values));
             }
-            if pair > 0 {
+            if pair >= WARM_RUNS {
                 let pressure = [before, cpu_pressure()];
                 figures.iter_mut().enumerate().for_each(|(at, figure)| take(figure, at, &found, &pressure));
             }

@@ -93,6 +93,23 @@ impl Producer {
         if handle.is_null() { Err("no topic handle".into()) } else { Ok(Topic(handle)) }
     }
 
+    /// Waits until the library is connected and knows the topic.
+    pub fn connect(&self, topic: &Topic) -> Outcome<()> {
+        let mut found: *const sys::rd_kafka_metadata_t = ptr::null();
+        // SAFETY: the handles are valid; what was found is destroyed once and not looked at.
+        let error = unsafe {
+            let error = sys::rd_kafka_metadata(self.handle, 0, topic.0, &raw mut found, PATIENCE_MS);
+            if !found.is_null() {
+                sys::rd_kafka_metadata_destroy(found);
+            }
+            error
+        };
+        match error {
+            sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR => Ok(()),
+            error => Err(format!("metadata: {error:?}").into()),
+        }
+    }
+
     /// Queues a record; waits while the queue is full. `partition` -1 lets the library choose.
     pub fn send(&mut self, topic: &Topic, partition: i32, value: &[u8]) -> Outcome<()> {
         loop {
