@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use semel_certify::session::{Isolation, Place};
+use semel_certify::session::{Isolation, Place, Versions, Write};
+use semel_types::ErrorCode;
+use semel_wire::WireCode;
 
 use crate::{producer::Producer, server::Server};
 
@@ -86,6 +88,16 @@ pub struct Transacted {
     pub commit_p99_ms: f64,
 }
 
+impl Transacted {
+    fn of(mut commits: Vec<Duration>, span: Duration) -> Self {
+        commits.sort_unstable();
+        let last = commits.len().saturating_sub(1);
+        let at = |share: f64| commits.get((last as f64 * share) as usize).map_or(f64::NAN, millis);
+        let per_s = commits.len() as f64 / span.as_secs_f64();
+        Self { per_s, commit_p50_ms: at(0.5), commit_p99_ms: at(0.99) }
+    }
+}
+
 const TRANSACTION_PARTITIONS: i32 = 6;
 
 /// B7: producers that commit one record of 100 bytes per transaction.
@@ -105,17 +117,57 @@ pub fn transact(server: &Server, topic: &str, producers: usize, span: Duration) 
     for result in results {
         commits.extend(result?);
     }
-    commits.sort_unstable();
     // A transaction is its record and its marker.
     let warm = producers as u64;
     settle(server, topic, TRANSACTION_PARTITIONS, 2 * (commits.len() as u64 + warm))?;
     delete(server, topic)?;
-    let at = |share: f64| commits.get(((commits.len() - 1) as f64 * share) as usize).map_or(f64::NAN, millis);
-    Ok(Transacted {
-        per_s: commits.len() as f64 / span.as_secs_f64(),
-        commit_p50_ms: at(0.5),
-        commit_p99_ms: at(0.99),
-    })
+    Ok(Transacted::of(commits, span))
+}
+
+/// The same without a client library, for one producer: Produce with the first write adding the partition, then
+/// EndTxn (KIP-890). A commit here is the whole EndTxn; the record is acknowledged before.
+pub fn transact_raw(server: &Server, topic: &str, span: Duration) -> Outcome<Transacted> {
+    create(server, topic, 1)?;
+    // Kafka makes its topic of transactions when a client looks for their coordinator.
+    transactional(server, &format!("{topic}-first"))?.init_transactions()?;
+    let mut session = server.session()?.speaking(Versions::VERSION_2);
+    let mut identity = session.init(Some(topic))?;
+    let place = Place::of(topic, 0);
+    write_back();
+    let started = Instant::now();
+    let mut commits = Vec::new();
+    while started.elapsed() < span {
+        let write = Write {
+            identity: Some(identity),
+            sequence: 0,
+            values: &[&[b'x'; 100]],
+            transactional_id: Some(topic),
+        };
+        until_taken("Produce", || Ok(session.produce(&place, write)?.code))?;
+        let asked = Instant::now();
+        until_taken("EndTxn", || {
+            let ended = session.end(topic, identity, true)?;
+            identity = ended.identity.unwrap_or(identity);
+            Ok(ended.code)
+        })?;
+        commits.push(asked.elapsed());
+    }
+    settle(server, topic, 1, 2 * commits.len() as u64)?;
+    delete(server, topic)?;
+    Ok(Transacted::of(commits, span))
+}
+
+/// Asks again while the broker still works on the transaction before.
+fn until_taken(what: &str, mut ask: impl FnMut() -> Outcome<WireCode>) -> Outcome<()> {
+    loop {
+        match ask()? {
+            WireCode::NONE => return Ok(()),
+            code if code.known() == Some(ErrorCode::ConcurrentTransactions) => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            code => return Err(format!("{what}: {code}").into()),
+        }
+    }
 }
 
 fn commit_for(
@@ -150,25 +202,38 @@ fn commit_for(
     Ok(commits)
 }
 
-/// A second instance takes a transactional id whose first has an open transaction; ms until it may write.
-pub fn take_over(server: &Server, topic: &str) -> Outcome<f64> {
+/// A second instance takes a transactional id whose first has an open transaction: ms until it may write, for
+/// librdkafka, and for a raw client that asks again at once when told that the broker is busy.
+pub fn take_over(server: &Server, topic: &str) -> Outcome<[f64; 2]> {
     create(server, topic, 1)?;
-    let mut first = transactional(server, topic)?;
-    first.init_transactions()?;
-    first.begin()?;
-    let handle = first.topic(topic)?;
-    first.send(&handle, 0, &[b'x'; 100])?;
-    first.flush()?;
+    let first = open(server, topic)?;
     let second = transactional(server, topic)?;
     // Else the figure is the library's pause until its first connection stands.
     second.connect(&second.topic(topic)?)?;
     let asked = Instant::now();
     second.init_transactions()?;
-    let elapsed = asked.elapsed();
+    let by_library = asked.elapsed();
     settle(server, topic, 1, 2)?;
-    drop(handle);
+    let third = open(server, topic)?;
+    let mut session = server.session()?;
+    let asked = Instant::now();
+    until_taken("InitProducerId", || Ok(session.try_init(Some(topic), 60_000, None)?.0))?;
+    let by_hand = asked.elapsed();
+    settle(server, topic, 1, 4)?;
+    drop((first, third));
     delete(server, topic)?;
-    Ok(millis(&elapsed))
+    Ok([millis(&by_library), millis(&by_hand)])
+}
+
+/// A producer with an open transaction of one acknowledged record.
+fn open(server: &Server, topic: &str) -> Outcome<Producer> {
+    let mut producer = transactional(server, topic)?;
+    producer.init_transactions()?;
+    producer.begin()?;
+    let handle = producer.topic(topic)?;
+    producer.send(&handle, 0, &[b'x'; 100])?;
+    producer.flush()?;
+    Ok(producer)
 }
 
 fn transactional(server: &Server, id: &str) -> Outcome<Producer> {
