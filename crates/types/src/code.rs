@@ -145,6 +145,7 @@ codes! {
     113 StaleMemberEpoch "STALE_MEMBER_EPOCH" false;
     120 TransactionAbortable "TRANSACTION_ABORTABLE" false;
     128 InvalidRegularExpression "INVALID_REGULAR_EXPRESSION" false;
+    129 RebootstrapRequired "REBOOTSTRAP_REQUIRED" false;
 }
 
 impl ErrorCode {

@@ -1,10 +1,12 @@
-//! ApiVersions (key 18), versions 0 to 4.
+//! ApiVersions (key 18), versions 0 to 5.
 //!
 //! Behaviour: names every API and version that is served, and the finalized feature `transaction.version`
 //! (`semel.transaction.version`, default 2: KIP-890 part 2), by which clients choose the transaction protocol.
-//! An unknown version is answered in version 0 with error 35 and the whole list (KIP-511). A software name or version
-//! outside Kafka's pattern is 42.
-//! Version notes: 3 is flexible and carries the features; 4 allows a lowest level of 0 in them.
+//! An unknown version is answered in version 0 with error 35 and the range of this API alone (KIP-511), so that the
+//! client asks again in a version that carries the features. A software name or version outside Kafka's pattern is 42.
+//! A client that means to reach another cluster or node is told so with 129, and looks for it anew (KIP-1242).
+//! Version notes: 3 is flexible and carries the features; 4 allows a lowest level of 0 in them; 5 names the cluster
+//! and node that the client means to reach.
 //! JoinGroup 0 and Produce 0 to 2 are named though they are refused: librdkafka reads features from them.
 
 use semel_types::ErrorCode;
@@ -36,6 +38,11 @@ pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
         response.error_code = ErrorCode::InvalidRequest.into();
         return Route::Hello(response.into(), None);
     }
+    if !is_meant(facts, &asked.body) {
+        let mut response = everything(facts, asked.version);
+        response.error_code = ErrorCode::RebootstrapRequired.into();
+        return Route::Hello(response.into(), None);
+    }
     let software = Software { name: name.as_str().to_owned(), version: version.as_str().to_owned() };
     Route::Hello(everything(facts, asked.version).into(), (asked.version >= 3).then_some(software))
 }
@@ -45,11 +52,18 @@ pub(super) fn unsupported(facts: &Facts, unsupported: Unsupported) -> Option<(i1
     match unsupported {
         Unsupported::Version { api: ApiKey::ApiVersions, .. } => {
             let mut response = everything(facts, 0);
+            response.api_keys.retain(|api| api.api_key == ApiKey::ApiVersions.get());
             response.error_code = ErrorCode::UnsupportedVersion.into();
             Some((0, Route::Reply(response.into())))
         }
         Unsupported::Version { .. } | Unsupported::Api { .. } => None,
     }
+}
+
+/// Is this the cluster and the node that the client wants? Versions below 5 do not say.
+fn is_meant(facts: &Facts, request: &ApiVersionsRequest) -> bool {
+    let cluster = request.cluster_id.as_ref().is_none_or(|id| **id == *facts.cluster_id);
+    cluster && (request.node_id < 0 || request.node_id == facts.settings.node_id())
 }
 
 fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {

@@ -243,7 +243,7 @@ fn frames_that_are_no_request_close_the_connection() {
 }
 
 #[test]
-fn an_unknown_version_of_api_versions_is_answered_in_version_0_with_35() {
+fn an_unknown_version_of_api_versions_is_answered_in_version_0_with_35_and_its_own_range_alone() {
     let mut broker = broker();
     let on = broker.connect();
     let mut header = Vec::new();
@@ -252,7 +252,26 @@ fn an_unknown_version_of_api_versions_is_answered_in_version_0_with_35() {
     header.extend([0, 0, 0, 7, 0xff, 0xff, 0]);
     let answer: ApiVersionsResponse = broker.ask_bytes(on, Bytes::from(header), 0).answer();
     assert_eq!(answer.error_code.get(), 35);
-    assert!(answer.api_keys.iter().any(|api| api.api_key == 18));
+    let ranges: Vec<_> =
+        answer.api_keys.iter().map(|api| (api.api_key, api.min_version, api.max_version)).collect();
+    assert_eq!(ranges, [(18, 0, 5)], "a longer list would be taken for the whole answer, without features");
+}
+
+#[test]
+fn a_client_that_means_to_reach_another_cluster_or_node_is_told_to_look_for_it_anew() {
+    let mut broker = broker();
+    let on = broker.connect();
+    let request = ApiVersionsRequest {
+        client_software_name: Text::from("tests"),
+        client_software_version: Text::from("1.0"),
+        ..Default::default()
+    };
+    let cluster = ApiVersionsRequest { cluster_id: Some(Text::from("another")), ..request.clone() };
+    let node = ApiVersionsRequest { node_id: 77, ..request };
+    for request in [cluster, node] {
+        let answer: ApiVersionsResponse = broker.ask(on, 5, &request).answer();
+        assert_eq!(answer.error_code.get(), 129);
+    }
 }
 
 #[test]
@@ -264,7 +283,7 @@ fn api_versions_names_what_clients_look_for() {
         client_software_version: Text::from("1.0"),
         ..Default::default()
     };
-    for version in 0..=4 {
+    for version in 0..=5 {
         let answer: ApiVersionsResponse = broker.ask(on, version, &request).answer();
         assert_eq!(answer.error_code.get(), 0);
         let range = |key| {

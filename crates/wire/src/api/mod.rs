@@ -149,7 +149,7 @@ apis! {
         (FindCoordinatorRequest, FindCoordinatorResponse)
         decode 0..=6, advertise 0..=6, flexible 3;
     18 ApiVersions api_versions "k018_api_versions.rs" (ApiVersionsRequest, ApiVersionsResponse)
-        decode 0..=5, advertise 0..=4, flexible 3;
+        decode 0..=5, advertise 0..=5, flexible 3;
     19 CreateTopics create_topics "k019_create_topics.rs" (CreateTopicsRequest, CreateTopicsResponse)
         decode 2..=7, advertise 2..=7, flexible 5;
     20 DeleteTopics delete_topics "k020_delete_topics.rs" (DeleteTopicsRequest, DeleteTopicsResponse)

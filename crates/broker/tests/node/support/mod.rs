@@ -15,7 +15,7 @@ use semel_broker::{
 };
 use semel_log::{ReadMode, SnapshotSource, StateMachine, read_all};
 use semel_types::{ConnectionNumber, Context, LeaderEpoch, LogSequence, Now, RequestToken, WallTime};
-use semel_wire::{ApiKey, Message, Reader, ResponseHeader, Writer, frame};
+use semel_wire::{Message, Reader, ResponseHeader, Writer, frame};
 
 pub use client::*;
 pub use reader::*;
@@ -354,6 +354,5 @@ fn decode<A: Message>(bytes: Bytes, version: i16) -> A {
     let mut reader = Reader::new(bytes);
     let header = ResponseHeader::decode(&mut reader, A::API, version).unwrap();
     assert_eq!(header.correlation_id, 7);
-    let version = if A::API == ApiKey::ApiVersions { version.min(4) } else { version };
     A::decode_body(&mut reader, version).unwrap()
 }
