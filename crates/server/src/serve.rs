@@ -190,16 +190,14 @@ impl Broker {
     fn start(arguments: &Serve, config: &Config) -> Result<Self, ServeError> {
         let queue = NodeQueue::new();
         let options = options(arguments, config)?;
-        let durability = options.durability;
         let mut state = State::new();
         let opened = Log::open(options, &mut state, on_outcome(&queue))?;
-        let Opened { log, clean, last_sequence, .. } = opened;
+        let Opened { log, may_have_lost_writes, last_sequence, .. } = opened;
         let log = Arc::new(log);
         let mut clock = Clock::start(state.eos.last_now());
         let settings = Arc::new(config.settings().clone());
         let keeper = Box::new(LogRoom(Arc::clone(&log)));
         let mut node = Node::new(Arc::clone(&settings), state, last_sequence, keeper);
-        let may_have_lost_writes = !clean && matches!(durability, Durability::Interval(_));
         let first = node.start(&clock.context(), may_have_lost_writes, env!("CARGO_PKG_VERSION"));
         let leader_epoch = LeaderEpoch::from(node.state().eos.shard_epoch());
         let submitted = log.start(leader_epoch, first.proposal.unwrap_or_default()).map_err(cannot_start)?;
