@@ -80,5 +80,5 @@ pub static BROKER: &[Definition] = &[
     setting("log.local.retention.bytes", Long(-2, I64), "-2", StoredOnly, "Size kept locally with tiered storage."),
     setting("transaction.partition.verification.enable", Boolean, "true", StoredOnly, "Membership of a transaction is checked; it always is."),
     setting("transaction.two.phase.commit.enable", Boolean, "false", StoredOnly, "Two-phase commit (KIP-939); not built."),
-    setting("offsets.topic.num.partitions", Int(1, I32), "50", Active, "Partitions of __consumer_offsets that descriptions name; the topic itself does not exist."),
+    setting("offsets.topic.num.partitions", Int(1, I32), "50", StoredOnly, "Partitions of __consumer_offsets that descriptions name; the topic itself does not exist."),
 ];

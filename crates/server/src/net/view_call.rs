@@ -97,7 +97,7 @@ impl Parked {
 }
 
 fn plan(shared: &Shared, facts: &Facts, call: &ViewCall) -> ViewAnswer {
-    call.answer(facts, &shared.published.read())
+    call.answer_from(facts, &shared.published)
 }
 
 /// What reads from the log to make an answer.
