@@ -144,6 +144,21 @@ impl Client {
         Ok(content.into())
     }
 
+    /// Has anything of an answer come by now? True as well if the broker has closed the connection.
+    ///
+    /// # Errors
+    /// [`ClientError::Io`].
+    pub fn has_answer(&self) -> Result<bool, ClientError> {
+        self.stream.set_nonblocking(true)?;
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        match peeked {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Sends a request and waits for its answer.
     ///
     /// # Errors

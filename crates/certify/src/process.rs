@@ -3,7 +3,6 @@
 use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader},
-    net::TcpListener,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{self, Receiver, RecvTimeoutError},
@@ -25,6 +24,14 @@ pub enum ServerError {
     /// It ended or kept silent instead of getting ready.
     #[error("the server did not get ready; it said:\n{said}")]
     NotReady {
+        /// Its log lines.
+        said: String,
+    },
+    /// It did not say what was waited for.
+    #[error("the server did not say {text:?}; it said:\n{said}")]
+    Silent {
+        /// What was waited for.
+        text: String,
         /// Its log lines.
         said: String,
     },
@@ -68,15 +75,18 @@ impl Server {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self, ServerError> {
-        let address = free_address()?;
         let mut all: Vec<OsString> = vec!["serve".into(), "--data-dir".into(), data_dir.into()];
-        all.extend(["--listen".into(), address.clone().into()]);
         all.extend(arguments.iter().map(OsString::from));
+        let listen = all.len() + 1;
+        all.extend(["--listen".into(), "127.0.0.1:0".into()]);
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (child, lines) = spawn(program.as_os_str(), &all, &environment)?;
-        let mut server = Self { program: program.into(), arguments: all, environment, address, child, lines };
+        let (program, address) = (program.into(), String::new());
+        let mut server = Self { program, arguments: all, environment, address, child, lines };
         server.wait_ready()?;
+        // Started again, it is where it was.
+        server.arguments[listen] = server.address.clone().into();
         Ok(server)
     }
 
@@ -84,6 +94,27 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The next line of its log; `None` if none comes in time, or it has ended.
+    pub fn next_line(&mut self, patience: Duration) -> Option<String> {
+        self.lines.recv_timeout(patience).ok()
+    }
+
+    /// Waits for a line of its log that has this text.
+    ///
+    /// # Errors
+    /// [`ServerError::Silent`] with everything that was said instead.
+    pub fn wait_line(&mut self, text: &str, patience: Duration) -> Result<String, ServerError> {
+        let deadline = Instant::now() + patience;
+        let mut said = Vec::new();
+        while let Some(line) = self.next_line(deadline.saturating_duration_since(Instant::now())) {
+            if line.contains(text) {
+                return Ok(line);
+            }
+            said.push(line);
+        }
+        Err(ServerError::Silent { text: text.to_owned(), said: said.join("\n") })
     }
 
     /// Its process id.
@@ -162,8 +193,13 @@ impl Server {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains("ready") => return Ok(()),
-                Ok(line) => said.push(line),
+                Ok(line) => match listeners(&line) {
+                    Some(address) => {
+                        address.clone_into(&mut self.address);
+                        return Ok(());
+                    }
+                    None => said.push(line),
+                },
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     return Err(ServerError::NotReady { said: said.join("\n") });
                 }
@@ -180,8 +216,10 @@ impl Drop for Server {
     }
 }
 
-fn free_address() -> io::Result<String> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
+/// The first address that a server says it listens on, in the line that says that it is ready.
+fn listeners(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once("listeners=")?;
+    rest.split([',', ' ']).next().filter(|_| line.contains("ready_ms="))
 }
 
 /// Starts the process; its log lines arrive on the channel, which closes when it ends.
