@@ -96,7 +96,8 @@ const EVENT_BYTES: u64 = 1024;
 pub(super) fn route(_facts: &Facts, asked: Asked<ProduceRequest>) -> Route {
     let Asked { version, body } = asked;
     if !(-1..=1).contains(&body.acks) {
-        return Route::Reply(refuse_all(&body, ErrorCode::InvalidRequiredAcks).into());
+        let why = format!("refused a Produce with acks {}", body.acks);
+        return Route::Refused(refuse_all(&body, ErrorCode::InvalidRequiredAcks).into(), why);
     }
     let topics = body.topics.into_iter().map(|topic| ProduceTopicCall {
         name: topic.name,
@@ -221,6 +222,9 @@ pub(super) fn run(step: &mut Step<'_>, call: &mut ProduceCall) -> Handled {
         return Handled::Defer;
     }
     let whole = refusal_of_all(call);
+    if let Some((_, message)) = whole {
+        step.note(format!("refused a Produce: {message}"));
+    }
     let silent = call.silent;
     let mut work = Work {
         room,
@@ -288,7 +292,10 @@ impl Work {
                 step.state().eos.partition(target.handle).map(|partition| partition.log_start())
             });
             let fate = match (self.whole, target) {
-                (Some((code, message)), _) | (None, Err((code, message))) => {
+                (Some((code, message)), _) => PartitionRefusal::of(code, message),
+                (None, Err((code, message))) => {
+                    let topic = if name.is_empty() { topic_id.to_string() } else { name.to_string() };
+                    step.note(format!("refused a batch for {topic}-{index}: {message}"));
                     PartitionRefusal::of(code, message)
                 }
                 (None, Ok(target)) => self.batch(step, &target, checked),

@@ -33,7 +33,7 @@ use std::fmt;
 use bytes::Bytes;
 use semel_log::{Published, View};
 use semel_wire::{
-    ApiKey, DecodeError, EncodeError, Message, Reader, RequestHeader, Unsupported, Writer,
+    ApiKey, DecodeError, EncodeError, Message, Reader, RequestHeader, Text, Unsupported, Writer,
     api::{
         add_offsets_to_txn::AddOffsetsToTxnResponse, add_partitions_to_txn::AddPartitionsToTxnResponse,
         api_versions::ApiVersionsResponse, create_topics::CreateTopicsResponse,
@@ -78,7 +78,7 @@ pub struct Routed {
     /// To write the answer with.
     pub head: Head,
     /// `client.id`, empty if absent.
-    pub client_id: String,
+    pub client_id: Text,
     /// Where it goes.
     pub route: Route,
 }
@@ -92,6 +92,8 @@ pub enum Route {
     View(ViewCall),
     /// This is the answer; it rests on nothing.
     Reply(Reply),
+    /// The same, and this is for the server's log, rate-limited there: what the client did wrong.
+    Refused(Reply, String),
     /// ApiVersions: the answer, and the client's software for [`ClientInfo`](crate::ClientInfo).
     Hello(Reply, Option<Software>),
 }
@@ -166,7 +168,7 @@ pub fn dispatch(facts: &Facts, frame: Bytes) -> Result<Routed, Refused> {
     let header = RequestHeader::decode(&mut reader)?;
     let mut head =
         Head { api_key: header.api_key, version: header.version, correlation_id: header.correlation_id };
-    let client_id = header.client_id.as_deref().unwrap_or_default().to_owned();
+    let client_id = header.client_id.clone().unwrap_or_default();
     let route = match served(&header) {
         Ok(api) => route(facts, api, header.version, &mut reader)?,
         Err(unsupported) => {

@@ -1,5 +1,7 @@
 //! One step in progress: what a handler may read, and the one way to change the state.
 
+use std::fmt;
+
 use semel_eos::{
     BatchStamp, Judgement, ProduceScope, Refusal,
     txn::{self, Command, Reply, Request},
@@ -17,6 +19,9 @@ use crate::{
     settings::{Limits, Settings},
     state::State,
 };
+
+/// Notes of one step, at most.
+const NOTES_MAX: usize = 4;
 
 /// The request that a step is for.
 #[derive(Clone, Copy)]
@@ -84,9 +89,13 @@ impl<'a> Step<'a> {
         self.node.room.ask(bytes, class)
     }
 
-    /// Says something for the server's log.
-    pub(crate) fn note(&mut self, note: impl Into<String>) {
-        self.notes.push(note.into());
+    /// Says something for the server's log, with the client that gave rise to it; a request of many faults is told by
+    /// its first.
+    pub(crate) fn note(&mut self, note: impl fmt::Display) {
+        if self.notes.len() < NOTES_MAX {
+            let ClientInfo { client_id, address, .. } = self.client();
+            self.notes.push(format!("client {client_id:?} at {address}: {note}"));
+        }
     }
 
     pub(super) fn take_notes(&mut self) -> Vec<String> {

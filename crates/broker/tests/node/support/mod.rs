@@ -249,7 +249,7 @@ impl Broker {
 
     fn follow(&mut self, on: ConnectionNumber, route: Route) -> Outcome<Reply> {
         match route {
-            Route::Reply(reply) | Route::Hello(reply, _) => Outcome::Answer(reply),
+            Route::Reply(reply) | Route::Refused(reply, _) | Route::Hello(reply, _) => Outcome::Answer(reply),
             Route::View(call) => self.view(on, &call),
             Route::Node(call) => {
                 self.requests += 1;
