@@ -59,6 +59,7 @@ pub enum ConfigError {
 pub struct Config {
     settings: Settings,
     file: Option<String>,
+    unused: Vec<String>,
 }
 
 impl Config {
@@ -82,6 +83,11 @@ impl Config {
     /// The broker's settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// What stands in a `server.properties` and has no effect here, for people.
+    pub fn unused(&self) -> &[String] {
+        &self.unused
     }
 
     /// Each setting with its value and where it came from, in the order of the list.
@@ -110,13 +116,29 @@ impl Config {
         let text = fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { path: shown.clone(), source })?;
         let pairs = if path.extension().is_some_and(|extension| extension == "properties") {
-            properties(&text, &shown)?
+            self.properties(&text, &shown)?
         } else {
             toml_pairs(&text, &shown)?
         };
         pairs.iter().try_for_each(|(name, value)| self.put(name, value, Source::File, &shown))?;
         self.file = Some(shown);
         Ok(())
+    }
+
+    fn properties(&mut self, text: &str, path: &str) -> Result<Vec<(String, String)>, ConfigError> {
+        let mut pairs = Vec::new();
+        for (number, line) in (1..).zip(text.lines().map(str::trim)) {
+            if line.is_empty() || line.starts_with(['#', '!']) {
+                continue;
+            }
+            let place = format!("{path} line {number}");
+            let (name, value) = pair(line, &place)?;
+            match NOT_FROM_PROPERTIES.iter().find(|(known, _)| *known == name) {
+                Some((_, instead)) => self.unused.push(format!("{place}: {name} has no effect{instead}")),
+                None => pairs.push((name.to_owned(), value.to_owned())),
+            }
+        }
+        Ok(pairs)
     }
 
     fn read_environment(
@@ -176,31 +198,17 @@ fn pair<'a>(text: &'a str, place: &str) -> Result<(&'a str, &'a str), ConfigErro
     Ok((name.trim(), value.trim()))
 }
 
-/// Settings of Kafka's own `server.properties` that a single node without a controller has no use for.
-const IGNORED_PROPERTIES: &[&str] = &[
-    "process.roles",
-    "controller.quorum.voters",
-    "controller.listener.names",
-    "inter.broker.listener.name",
-    "log.dirs",
-    "listeners",
-    "advertised.listeners",
+/// Settings of Kafka's own `server.properties` that a single node without a controller has no use for, or takes from
+/// the command line.
+const NOT_FROM_PROPERTIES: &[(&str, &str)] = &[
+    ("process.roles", ""),
+    ("controller.quorum.voters", ""),
+    ("controller.listener.names", ""),
+    ("inter.broker.listener.name", ""),
+    ("log.dirs", "; use --data-dir"),
+    ("listeners", "; use --listen"),
+    ("advertised.listeners", "; use --advertise"),
 ];
-
-fn properties(text: &str, path: &str) -> Result<Vec<(String, String)>, ConfigError> {
-    let mut pairs = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with(['#', '!']) {
-            continue;
-        }
-        let (name, value) = pair(line, &format!("{path} line {}", number + 1))?;
-        if !IGNORED_PROPERTIES.contains(&name) {
-            pairs.push((name.to_owned(), value.to_owned()));
-        }
-    }
-    Ok(pairs)
-}
 
 fn toml_pairs(text: &str, path: &str) -> Result<Vec<(String, String)>, ConfigError> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::Syntax {
@@ -262,8 +270,10 @@ mod tests {
     #[test]
     fn toml_keys_with_dots_and_properties_lines_name_the_same_settings() {
         let toml = toml_pairs("num.partitions = 3\n\"node.id\" = 7\n", "f").expect("valid");
-        let lines = properties("# comment\nnum.partitions=3\nnode.id = 7\nprocess.roles=broker\n", "f")
-            .expect("valid");
+        let text = "# comment\nnum.partitions=3\nnode.id = 7\nlisteners=PLAINTEXT://:9092\n";
+        let mut config = Config::default();
+        let lines = config.properties(text, "f").expect("valid");
+        assert_eq!(config.unused(), ["f line 4: listeners has no effect; use --listen"]);
         let sorted = |mut pairs: Vec<(String, String)>| {
             pairs.sort();
             pairs
@@ -273,7 +283,8 @@ mod tests {
 
     #[test]
     fn a_line_without_a_value_is_refused_with_its_number() {
-        let error = properties("node.id=1\nnonsense\n", "server.properties").expect_err("no pair");
+        let mut config = Config::default();
+        let error = config.properties("node.id=1\nnonsense\n", "server.properties").expect_err("no pair");
         assert!(error.to_string().contains("line 2"), "{error}");
     }
 }

@@ -6,6 +6,7 @@
 mod cli;
 mod clock;
 mod config;
+mod limits;
 mod net;
 mod node_thread;
 mod rate_limit;
@@ -17,7 +18,10 @@ use std::{io::IsTerminal, process::ExitCode, time::Instant};
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Arguments, Command};
+use crate::cli::{
+    Arguments, Command,
+    salvage::{LogAction, LogCommand},
+};
 
 fn main() -> ExitCode {
     let started = Instant::now();
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve::run(serve, started),
         Command::Demo(demo) => cli::demo::run(demo),
         Command::Config(show) => cli::config::run(show),
+        Command::Log(LogCommand { action: LogAction::Salvage(salvage) }) => cli::salvage::run(salvage),
     })
 }
 

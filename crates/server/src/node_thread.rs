@@ -5,17 +5,21 @@
 
 use std::{
     collections::HashMap,
+    iter, mem,
+    panic::{self, AssertUnwindSafe},
+    process,
     sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use parking_lot::{Condvar, Mutex};
-use semel_broker::{Input, Node, NodeRequest, Outputs};
+use semel_broker::{Input, Node, NodeReply, NodeRequest, Outputs};
 use semel_log::{Log, SnapshotSource};
 use semel_types::{ConnectionNumber, LogSequence, Now};
 
 use crate::{
+    cli::EXIT_FAILED,
     clock::Clock,
     net::mailbox::{Delivery, Mailbox},
     rate_limit::RateLimit,
@@ -23,6 +27,9 @@ use crate::{
 
 /// Bytes waiting in the log above which the node takes nothing more.
 const WAITING_BYTES_MAX: u64 = 8 << 20;
+
+/// Messages after which connections are told what came of them, however many more there are.
+const SETTLED_AFTER: usize = 64;
 
 /// What the thread is told.
 enum Message {
@@ -36,6 +43,10 @@ enum Message {
 struct Inbox {
     messages: Vec<Message>,
     durable: bool,
+    /// The thread waits for the log and for nothing else.
+    awaits_durable: bool,
+    /// The thread has ended: nothing more is taken.
+    closed: bool,
 }
 
 /// The inbox, shared by connections and the log.
@@ -51,53 +62,72 @@ impl NodeQueue {
         Arc::default()
     }
 
-    fn push(&self, message: Message) {
-        self.inbox.lock().messages.push(message);
+    /// False if the thread has ended.
+    fn push(&self, messages: impl Iterator<Item = Message>) -> bool {
+        let mut inbox = self.inbox.lock();
+        if inbox.closed {
+            return false;
+        }
+        inbox.messages.extend(messages);
+        drop(inbox);
         self.signal.notify_one();
+        true
     }
 
     /// A connection was accepted; its answers go to `mailbox`.
     pub fn connected(&self, number: ConnectionNumber, mailbox: Arc<Mailbox>) {
-        self.push(Message::Connected(number, mailbox));
+        self.push(iter::once(Message::Connected(number, mailbox)));
     }
 
-    /// A request to be decided.
-    pub fn request(&self, request: NodeRequest) {
-        self.push(Message::Request(request));
+    /// Requests to be decided, in order; false if nothing is decided any more.
+    #[must_use]
+    pub fn requests(&self, requests: &mut Vec<NodeRequest>) -> bool {
+        self.push(requests.drain(..).map(Message::Request))
     }
 
     /// A connection is gone.
     pub fn disconnected(&self, number: ConnectionNumber) {
-        self.push(Message::Disconnected(number));
+        self.push(iter::once(Message::Disconnected(number)));
     }
 
     /// The log became durable up to some sequence: there may be room again.
     pub fn durable(&self) {
-        self.inbox.lock().durable = true;
-        self.signal.notify_one();
+        let mut inbox = self.inbox.lock();
+        inbox.durable = true;
+        if inbox.awaits_durable {
+            self.signal.notify_one();
+        }
     }
 
     fn stop(&self) {
-        self.push(Message::Stop);
+        self.push(iter::once(Message::Stop));
     }
 
-    /// Waits for messages, at most until the node wants to be woken.
-    fn wait(&self, timeout: Duration) -> Vec<Message> {
+    /// Waits for messages, at most until the node wants to be woken; they go into an empty vector.
+    fn wait(&self, timeout: Duration, into: &mut Vec<Message>) {
         let mut inbox = self.inbox.lock();
         if inbox.messages.is_empty() {
             self.signal.wait_for(&mut inbox, timeout);
         }
-        inbox.durable = false;
-        std::mem::take(&mut inbox.messages)
+        mem::swap(&mut inbox.messages, into);
     }
 
     /// Waits until the log says that something became durable.
     fn wait_durable(&self) {
         let mut inbox = self.inbox.lock();
+        inbox.awaits_durable = true;
         if !inbox.durable {
             self.signal.wait_for(&mut inbox, Duration::from_millis(100));
         }
+        inbox.awaits_durable = false;
         inbox.durable = false;
+    }
+
+    /// Takes nothing more; gives what was left.
+    fn close(&self) -> Vec<Message> {
+        let mut inbox = self.inbox.lock();
+        inbox.closed = true;
+        mem::take(&mut inbox.messages)
     }
 }
 
@@ -114,7 +144,14 @@ impl NodeThread {
     /// The system's error if no thread can be made.
     pub fn start(driver: Driver) -> std::io::Result<Self> {
         let queue = Arc::clone(&driver.queue);
-        let thread = thread::Builder::new().name("node".to_owned()).spawn(move || driver.run())?;
+        let run = move || {
+            let run = panic::catch_unwind(AssertUnwindSafe(|| driver.run()));
+            run.unwrap_or_else(|_| {
+                tracing::error!("the node failed, see above; stopping at once, nothing acknowledged is lost");
+                process::exit(EXIT_FAILED.into());
+            })
+        };
+        let thread = thread::Builder::new().name("node".to_owned()).spawn(run)?;
         Ok(Self { queue, thread })
     }
 
@@ -132,6 +169,8 @@ pub struct Driver {
     clock: Clock,
     queue: Arc<NodeQueue>,
     mailboxes: HashMap<ConnectionNumber, Arc<Mailbox>>,
+    /// Mailboxes to be settled.
+    touched: Vec<Arc<Mailbox>>,
     submitted: LogSequence,
     wake_at: Option<Now>,
     notes: RateLimit,
@@ -153,6 +192,7 @@ impl Driver {
             clock,
             queue,
             mailboxes: HashMap::new(),
+            touched: Vec::new(),
             submitted,
             wake_at,
             notes: RateLimit::new(),
@@ -160,30 +200,70 @@ impl Driver {
     }
 
     fn run(mut self) -> Option<Box<dyn SnapshotSource>> {
-        let mut touched = Vec::new();
+        let mut messages = Vec::new();
         loop {
-            let messages = self.queue.wait(self.until_wake());
-            for message in messages {
-                self.hold_while_log_is_full();
-                match message {
-                    Message::Connected(number, mailbox) => {
-                        self.mailboxes.insert(number, mailbox);
-                    }
-                    Message::Request(request) => self.step(Input::Request(request), &mut touched),
-                    Message::Disconnected(number) => {
-                        self.mailboxes.remove(&number);
-                        self.step(Input::ConnectionClosed(number), &mut touched);
-                    }
-                    Message::Stop => return Some(self.node.snapshot_source()),
+            self.queue.wait(self.until_wake(), &mut messages);
+            let mut stop = false;
+            for (count, message) in messages.drain(..).enumerate() {
+                if count % SETTLED_AFTER == SETTLED_AFTER - 1 {
+                    self.settle();
                 }
+                stop |= matches!(message, Message::Stop);
+                if stop { self.refuse(message) } else { self.take(message) }
+            }
+            if stop {
+                return self.end();
             }
             if self.wake_at.is_some_and(|due| due <= self.clock.now()) {
-                self.step(Input::Wake, &mut touched);
+                self.step(Input::Wake);
             }
-            touched.drain(..).for_each(|mailbox: Arc<Mailbox>| mailbox.notify());
+            self.settle();
             if self.log.wants_snapshot() {
                 self.log.snapshot(self.node.snapshot_source());
             }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        self.hold_while_log_is_full();
+        match message {
+            Message::Connected(number, mailbox) => {
+                self.mailboxes.insert(number, mailbox);
+            }
+            Message::Request(request) if self.is_wanted(&request) => self.step(Input::Request(request)),
+            Message::Request(request) => self.drop_unwanted(&request),
+            Message::Disconnected(number) => {
+                self.mailboxes.remove(&number);
+                self.step(Input::ConnectionClosed(number));
+            }
+            Message::Stop => {}
+        }
+    }
+
+    /// A connection that was closed by a decision gets no further one. Nobody waits for a classic transaction request
+    /// whose client has gone, and executed late it could end the next transaction instead.
+    fn is_wanted(&self, request: &NodeRequest) -> bool {
+        let mailbox = self.mailboxes.get(&request.connection);
+        mailbox.is_some_and(|mailbox| !(mailbox.is_left() && request.call.is_classic_transaction_request()))
+    }
+
+    fn drop_unwanted(&mut self, request: &NodeRequest) {
+        let (token, rests_on) = (request.token, self.submitted);
+        self.put(request.connection, Delivery::Answer { token, reply: NodeReply::Nothing, rests_on });
+    }
+
+    /// Decides nothing more; everything that was asked too late is told so.
+    fn end(mut self) -> Option<Box<dyn SnapshotSource>> {
+        let queue = Arc::clone(&self.queue);
+        queue.close().into_iter().for_each(|message| self.refuse(message));
+        self.settle();
+        Some(self.node.snapshot_source())
+    }
+
+    fn refuse(&mut self, message: Message) {
+        match message {
+            Message::Request(request) => self.put(request.connection, Delivery::Close),
+            Message::Connected(..) | Message::Disconnected(_) | Message::Stop => {}
         }
     }
 
@@ -195,37 +275,40 @@ impl Driver {
         })
     }
 
-    fn hold_while_log_is_full(&self) {
+    fn hold_while_log_is_full(&mut self) {
         while self.log.waiting_bytes() >= WAITING_BYTES_MAX {
+            self.settle();
             self.queue.wait_durable();
         }
     }
 
     /// Steps the node; while the log is preparing room, the same input is given again each time it reports.
-    fn step(&mut self, input: Input, touched: &mut Vec<Arc<Mailbox>>) {
+    fn step(&mut self, input: Input) {
         let mut input = Some(input);
         while let Some(next) = input.take() {
             let context = self.clock.context();
             let mut outputs = self.node.step(&context, next);
             input = outputs.deferred.take();
-            self.deliver(outputs, touched);
+            self.deliver(outputs);
             if input.is_some() {
+                self.settle();
                 self.queue.wait_durable();
             }
         }
     }
 
-    fn deliver(&mut self, outputs: Outputs, touched: &mut Vec<Arc<Mailbox>>) {
+    fn deliver(&mut self, outputs: Outputs) {
         if let Some(proposal) = outputs.proposal {
             self.submitted = self.log.submit(proposal);
         }
         let rests_on = self.submitted;
         for answer in outputs.answers {
             let delivery = Delivery::Answer { token: answer.token, reply: answer.reply, rests_on };
-            self.put(answer.connection, delivery, touched);
+            self.put(answer.connection, delivery);
         }
         for connection in outputs.close {
-            self.put(connection, Delivery::Close, touched);
+            self.put(connection, Delivery::Close);
+            self.mailboxes.remove(&connection);
         }
         for note in outputs.notes {
             self.notes.say(&note);
@@ -233,10 +316,17 @@ impl Driver {
         self.wake_at = outputs.wake_at;
     }
 
-    fn put(&self, connection: ConnectionNumber, delivery: Delivery, touched: &mut Vec<Arc<Mailbox>>) {
-        if let Some(mailbox) = self.mailboxes.get(&connection) {
-            mailbox.put(delivery);
-            touched.push(Arc::clone(mailbox));
+    fn put(&mut self, connection: ConnectionNumber, delivery: Delivery) {
+        if let Some(mailbox) = self.mailboxes.get(&connection)
+            && mailbox.put(delivery)
+        {
+            self.touched.push(Arc::clone(mailbox));
         }
+    }
+
+    /// Sees to it that the connections that were answered wake when it is time.
+    fn settle(&mut self) {
+        let published = self.log.published();
+        self.touched.drain(..).for_each(|mailbox| mailbox.settle(published));
     }
 }

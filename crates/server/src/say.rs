@@ -10,6 +10,11 @@ pub fn line(text: &str) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
+/// A remark on standard error.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "semel: {text}");
+}
+
 /// An error on standard error, with its causes.
 pub fn error(error: &dyn Error) {
     let mut text = error.to_string();

@@ -8,13 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use semel_broker::{Facts, Node, RoomKeeper, State};
 use semel_log::{Durability, Log, Opened, Options, Outcome, Room, RoomClass};
 use semel_types::LeaderEpoch;
 use tokio::{
     net::{TcpListener, lookup_host},
     runtime::{Builder, Runtime},
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::watch,
     task::JoinSet,
 };
@@ -26,6 +27,7 @@ use crate::{
     },
     clock::Clock,
     config::{Config, ConfigError},
+    limits,
     net::{
         budget::Budget,
         endpoint::{Endpoint, EndpointError},
@@ -33,6 +35,7 @@ use crate::{
         view_call,
     },
     node_thread::{Driver, NodeQueue, NodeThread},
+    rate_limit::RateLimit,
     say,
 };
 
@@ -98,19 +101,33 @@ pub fn run(arguments: &Serve, started: Instant) -> u8 {
 
 fn serve(arguments: &Serve, started: Instant) -> Result<(), ServeError> {
     let config = Config::gather(arguments.config.as_deref(), &arguments.set)?;
+    let advertised = arguments.advertise.as_deref().map(Endpoint::parse).transpose()?;
+    let endpoints =
+        arguments.listen.iter().map(|text| Endpoint::parse(text)).collect::<Result<Vec<_>, _>>()?;
+    limits::raise_open_files();
     let runtime = runtime()?;
-    let listeners = runtime.block_on(bind(&arguments.listen))?;
-    let broker = Broker::start(arguments, &config)?;
-    let addresses = addresses(&listeners);
+    let served = runtime.block_on(async {
+        let mut signals = Signals::install()?;
+        let listeners = bind(&endpoints).await?;
+        let broker = Broker::start(arguments, &config)?;
+        say_ready(arguments, &listeners, started);
+        config.unused().iter().for_each(|note| tracing::warn!("{note}"));
+        broker.run(listeners, advertised, &config, &mut signals).await
+    });
+    // A connection that is stuck in a write is not waited for.
+    runtime.shutdown_background();
+    served
+}
+
+fn say_ready(arguments: &Serve, listeners: &[TcpListener], started: Instant) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        listeners = %addresses,
+        listeners = %addresses(listeners),
         data_dir = %shown_directory(arguments),
-        durability = ?arguments.durability,
+        durability = %arguments.durability,
         ready_ms = started.elapsed().as_millis(),
         "ready"
     );
-    runtime.block_on(broker.run(listeners, advertised(arguments)?, &config))
 }
 
 fn runtime() -> Result<Runtime, ServeError> {
@@ -130,33 +147,56 @@ fn shown_directory(arguments: &Serve) -> String {
     }
 }
 
-fn advertised(arguments: &Serve) -> Result<Option<Endpoint>, ServeError> {
-    Ok(arguments.advertise.as_deref().map(Endpoint::parse).transpose()?)
-}
-
 fn addresses(listeners: &[TcpListener]) -> String {
     let texts: Vec<_> =
         listeners.iter().filter_map(|one| one.local_addr().ok()).map(|address| address.to_string()).collect();
     texts.join(",")
 }
 
-async fn bind(listen: &[String]) -> Result<Vec<TcpListener>, ServeError> {
+async fn bind(endpoints: &[Endpoint]) -> Result<Vec<TcpListener>, ServeError> {
     let mut listeners = Vec::new();
-    for text in listen {
-        let endpoint = Endpoint::parse(text)?;
-        let address = resolve(&endpoint).await?;
-        let listener = TcpListener::bind(address).await.map_err(|source| cannot_listen(&endpoint, source))?;
-        listeners.push(listener);
+    for endpoint in endpoints {
+        listeners.extend(bind_all(endpoint).await?);
     }
     Ok(listeners)
 }
 
-async fn resolve(endpoint: &Endpoint) -> Result<SocketAddr, ServeError> {
+/// Listens on every address of a name: `localhost` is two, and clients may take either. One that this machine does
+/// not have is left out if there is another.
+async fn bind_all(endpoint: &Endpoint) -> Result<Vec<TcpListener>, ServeError> {
+    let mut listeners: Vec<TcpListener> = Vec::new();
+    let mut absent = None;
+    for mut address in resolve(endpoint).await? {
+        if let Some(Ok(first)) = listeners.first().map(TcpListener::local_addr) {
+            address.set_port(first.port());
+        }
+        match TcpListener::bind(address).await {
+            Ok(listener) => listeners.push(listener),
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => absent = Some(error),
+            Err(error) => return Err(cannot_listen(endpoint, error)),
+        }
+    }
+    match absent {
+        Some(error) if listeners.is_empty() => Err(cannot_listen(endpoint, error)),
+        Some(_) | None => Ok(listeners),
+    }
+}
+
+/// The addresses of a name, each once.
+async fn resolve(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, ServeError> {
     let unresolvable = |source| ServeError::Unresolvable { endpoint: endpoint.to_string(), source };
-    let mut found = lookup_host((endpoint.host.as_str(), endpoint.port)).await.map_err(unresolvable)?;
-    found
-        .next()
-        .ok_or_else(|| unresolvable(io::Error::new(io::ErrorKind::NotFound, "the name has no address")))
+    let found = lookup_host((endpoint.host.as_str(), endpoint.port)).await.map_err(unresolvable)?;
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() {
+        let source = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        return Err(unresolvable(source));
+    }
+    Ok(addresses)
 }
 
 fn cannot_listen(endpoint: &Endpoint, source: io::Error) -> ServeError {
@@ -218,6 +258,7 @@ impl Broker {
         listeners: Vec<TcpListener>,
         advertised: Option<Endpoint>,
         config: &Config,
+        signals: &mut Signals,
     ) -> Result<(), ServeError> {
         let (stop, stopped) = watch::channel(false);
         let shared = Arc::new(self.shared(advertised, config, stopped));
@@ -225,11 +266,20 @@ impl Broker {
         for listener in listeners {
             tasks.spawn(listener::accept(listener, Arc::clone(&shared)));
         }
-        let signal = wait_for_signal().await?;
+        let signal = signals.next().await;
+        let asked = Instant::now();
         tracing::info!("{signal}: stopping");
-        stop.send_replace(true);
         tasks.shutdown().await;
-        self.stop(shared).await
+        stop.send_replace(true);
+        tokio::select! {
+            stopped = self.stop(shared) => stopped?,
+            signal = signals.next() => {
+                tracing::error!("{signal} again: stopping at once, nothing acknowledged is lost");
+                process::exit(EXIT_FAILED.into());
+            }
+        }
+        tracing::info!(stop_ms = asked.elapsed().as_millis(), "stopped");
+        Ok(())
     }
 
     fn shared(&self, advertised: Option<Endpoint>, config: &Config, stop: watch::Receiver<bool>) -> Shared {
@@ -239,6 +289,7 @@ impl Broker {
             published: Arc::clone(self.log.published()),
             cache: Arc::clone(self.log.cache()),
             facts: self.facts.clone(),
+            complaints: Mutex::new(RateLimit::new()),
             budget: Budget::new(settings.queued_max_request_bytes()),
             advertised,
             request_bytes_max: settings.socket_request_max_bytes(),
@@ -270,14 +321,27 @@ async fn drain(shared: &Arc<Shared>) {
     }
 }
 
-async fn wait_for_signal() -> Result<&'static str, ServeError> {
-    let handler =
-        |kind| signal(kind).map_err(|source| ServeError::System { what: "cannot handle signals", source });
-    let (mut terminate, mut interrupt) =
-        (handler(SignalKind::terminate())?, handler(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => Ok("SIGTERM"),
-        _ = interrupt.recv() => Ok("SIGINT"),
+/// The signals that stop the server.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Takes them over from the system.
+    fn install() -> Result<Self, ServeError> {
+        let handler = |kind| {
+            signal(kind).map_err(|source| ServeError::System { what: "cannot handle signals", source })
+        };
+        let (terminate, interrupt) = (handler(SignalKind::terminate())?, handler(SignalKind::interrupt())?);
+        Ok(Self { terminate, interrupt })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
     }
 }
 

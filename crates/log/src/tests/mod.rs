@@ -1,7 +1,6 @@
 //! The log against a plain model, on a disk that loses power.
 
 mod histories;
-mod killed;
 mod recovery;
 mod running;
 

@@ -32,6 +32,7 @@ pub struct Show {
 pub fn run(show: &Show) -> u8 {
     match Config::gather(show.config.as_deref(), &show.set) {
         Ok(config) => {
+            config.unused().iter().for_each(|note| say::note(note));
             print(&config, show);
             EXIT_OK
         }

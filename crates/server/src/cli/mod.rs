@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod demo;
+pub mod salvage;
 pub mod serve;
 
 use clap::{Parser, Subcommand};
@@ -39,4 +40,6 @@ pub enum Command {
     Demo(demo::Demo),
     /// Show each setting, its value and where it came from.
     Config(config::Show),
+    /// Look after the log of a server that does not run.
+    Log(salvage::LogCommand),
 }

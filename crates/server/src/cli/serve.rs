@@ -1,6 +1,6 @@
 //! `semel serve`: run the broker until told to stop.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -13,6 +13,17 @@ pub enum DurabilityArgument {
     Interval,
     /// Nothing on disk: for tests.
     Memory,
+}
+
+impl fmt::Display for DurabilityArgument {
+    /// As it is given on the command line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sync => "sync",
+            Self::Interval => "interval",
+            Self::Memory => "memory",
+        })
+    }
 }
 
 /// Run the broker.

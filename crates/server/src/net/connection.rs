@@ -1,41 +1,27 @@
 //! One connection: frames in, answers out, in order.
 //!
 //! One task does both, so that a peer that does not read its answers is not read from either: its memory is bounded
-//! by the requests it may have unanswered and by one response in writing.
+//! by the requests it may have unanswered, the answers that wait, and one response in writing.
 
-use std::{
-    collections::VecDeque,
-    io::{self, IoSlice},
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::Bytes;
 use semel_broker::{
     Call, ClientInfo, Facts, NodeReply, NodeRequest,
     api::{self, Head, Reply, Route, Software},
 };
 use semel_types::{ConnectionNumber, LogSequence, RequestToken};
-use semel_wire::{
-    Writer,
-    frame::{self, BadLength, PREFIX_BYTES, Progress},
-};
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::{net::TcpStream, sync::watch};
 
 use crate::net::{
     budget::Share,
+    inbound::Inbound,
     listener::Shared,
     mailbox::{Delivery, Mailbox},
-    slots::{Slot, Slots, Stage},
+    outbound::{self, Outbound, STALLED_MAX},
+    slots::{Held, Slot, Slots, Stage},
     view_call::{Attempt, Parked},
 };
-
-/// Bytes read from a socket at once while no frame asks for more.
-const READ_BYTES: usize = 64 * 1024;
-/// Record slices smaller than this are copied together; larger ones are written as they are.
-const COPIED_BELOW_BYTES: usize = 4096;
-/// Chunks written with one call.
-const SLICES_MAX: usize = 64;
 
 /// Why a connection ends.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +44,9 @@ pub enum Ending {
     /// Silence longer than `connections.max.idle.ms`.
     #[error("idle for too long")]
     Idle,
+    /// A frame was begun and not finished.
+    #[error("a frame was begun and not finished")]
+    Stalled,
     /// An answer that its version cannot carry: a bug of ours, and better a closed connection than a wrong answer.
     #[error("an answer cannot be written: {0}")]
     Unanswerable(String),
@@ -68,30 +57,28 @@ pub struct Connection {
     socket: TcpStream,
     number: ConnectionNumber,
     shared: Arc<Shared>,
+    stop: watch::Receiver<bool>,
     client: Arc<ClientInfo>,
     facts: Facts,
     mailbox: Arc<Mailbox>,
+    deliveries: Vec<Delivery>,
+    /// For the node, from the frames taken in one go.
+    asked: Vec<NodeRequest>,
     slots: Slots,
-    input: BytesMut,
-    output: Vec<Bytes>,
+    inbound: Inbound,
+    outbound: Outbound,
     parked: Parked,
-    /// A frame announced in `input` that waits for its share of the byte budget.
-    wanted_bytes: Option<usize>,
-    share: Option<Share>,
-    at_end: bool,
-    by_node: bool,
+    /// Nothing more is taken; once what was decided is answered, the connection ends with this.
+    closing: Option<Ending>,
+    eager: bool,
 }
 
 impl Connection {
-    /// Serves a socket until it ends.
-    pub async fn serve(socket: TcpStream, number: ConnectionNumber, shared: Arc<Shared>) -> Ending {
-        match Self::new(socket, number, shared) {
-            Ok(mut connection) => connection.run().await,
-            Err(error) => Ending::Io(error),
-        }
-    }
-
-    fn new(socket: TcpStream, number: ConnectionNumber, shared: Arc<Shared>) -> io::Result<Self> {
+    /// Makes a connection known to the node. `number` rises with each accepted one.
+    ///
+    /// # Errors
+    /// The socket's: it is closed already.
+    pub fn new(socket: TcpStream, number: ConnectionNumber, shared: Arc<Shared>) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         let client = ClientInfo {
             client_id: Arc::default(),
@@ -102,169 +89,154 @@ impl Connection {
         let mailbox = Mailbox::new();
         shared.node.connected(number, Arc::clone(&mailbox));
         Ok(Self {
+            inbound: Inbound::new(shared.budget.clone(), shared.request_bytes_max),
+            stop: shared.stop.clone(),
             socket,
             number,
             shared,
             client: Arc::new(client),
             facts,
             mailbox,
+            deliveries: Vec::new(),
+            asked: Vec::new(),
             slots: Slots::default(),
-            input: BytesMut::new(),
-            output: Vec::new(),
+            outbound: Outbound::default(),
             parked: Parked::default(),
-            wanted_bytes: None,
-            share: None,
-            at_end: false,
-            by_node: false,
+            closing: None,
+            eager: false,
         })
     }
 
-    async fn run(&mut self) -> Ending {
-        let ending = loop {
-            match self.turn().await {
-                Ok(()) => {}
-                Err(ending) => break ending,
+    /// Who is at the other end, as far as it is known.
+    pub fn client(&self) -> &ClientInfo {
+        &self.client
+    }
+
+    /// Serves it until it ends.
+    pub async fn run(&mut self) -> Ending {
+        loop {
+            if let Err(ending) = self.turn().await {
+                return ending;
             }
-        };
-        self.shared.node.disconnected(self.number);
-        ending
+        }
     }
 
     /// Does all that can be done now, then waits for something to happen.
     async fn turn(&mut self) -> Result<(), Ending> {
-        self.collect();
+        self.collect()?;
         self.take_frames()?;
         self.release().await?;
-        if self.by_node && self.slots.is_empty() {
-            return Err(Ending::ByNode);
+        if self.slots.is_empty() || self.is_stopping() && self.slots.front_is_view() {
+            self.closing.take().map_or(Ok(()), Err)?;
         }
-        if self.at_end && (self.slots.is_empty() || self.input.is_empty()) {
+        if self.inbound.is_at_end() && !self.inbound.has_frame() {
             return Err(Ending::Closed);
         }
-        if self.input_has_work() {
-            return Ok(());
-        }
-        self.wait().await
+        let more = self.may_take() && !self.inbound.wants_share() && self.inbound.has_frame();
+        if more || !self.listens() { Ok(()) } else { self.wait().await }
     }
 
-    fn input_has_work(&self) -> bool {
-        self.may_take()
-            && self.wanted_bytes.is_none()
-            && matches!(self.progress(), Ok(Progress::Complete { .. }))
+    const fn is_stopping(&self) -> bool {
+        matches!(self.closing, Some(Ending::Stopping))
     }
 
     fn may_take(&self) -> bool {
-        self.slots.has_room() && !self.by_node
+        self.closing.is_none() && self.slots.has_room()
     }
 
-    fn progress(&self) -> Result<Progress, BadLength> {
-        frame::progress(&self.input, self.shared.request_bytes_max)
+    /// Tells the node whether a decision is news by itself; false if there is one already.
+    fn listens(&mut self) -> bool {
+        let eager = self.slots.waits_for_the_node();
+        if !eager && !self.eager {
+            return true;
+        }
+        self.eager = eager;
+        self.mailbox.listen(eager)
     }
 
     async fn wait(&mut self) -> Result<(), Ending> {
-        let idle = self.shared.idle_max.filter(|_| self.slots.is_empty()).unwrap_or(Duration::MAX);
-        let may_read = self.may_take() && self.wanted_bytes.is_none() && !self.at_end;
-        let stopping = self.slots.is_empty() || self.only_views();
+        let may_read = self.may_take() && !self.inbound.wants_share() && !self.inbound.is_at_end();
+        let (patience, impatient) = self.patience(may_read);
         let awaited = self.slots.awaited();
-        let wanted = self.wanted_bytes;
         tokio::select! {
+            biased;
+            () = self.mailbox.arrived() => {}
+            () = reached(&self.shared, awaited), if awaited.is_some() => {}
             ready = self.socket.readable(), if may_read => {
                 ready?;
                 self.read()?;
             }
-            () = self.mailbox.arrived() => {}
-            () = self.shared.published.reached(awaited.unwrap_or_default()), if awaited.is_some() => {}
             () = self.parked.wait(), if self.parked.is_waiting() => {}
-            share = self.shared.budget.take(wanted.unwrap_or_default()), if wanted.is_some() => {
-                self.share = Some(share);
-                self.wanted_bytes = None;
-            }
-            () = self.shared.stopping(), if stopping => return Err(Ending::Stopping),
-            () = tokio::time::sleep(idle), if idle != Duration::MAX => return Err(Ending::Idle),
+            () = self.inbound.granted(), if self.inbound.wants_share() => {}
+            () = stopping(&mut self.stop), if !self.is_stopping() => self.closing = Some(Ending::Stopping),
+            () = tokio::time::sleep(patience.unwrap_or_default()), if patience.is_some() => return Err(impatient),
         }
         Ok(())
     }
 
-    fn only_views(&self) -> bool {
-        self.slots.front().is_some_and(|slot| matches!(slot.stage, Stage::View(_)))
+    /// How long nothing may happen, and what it means if nothing does.
+    fn patience(&self, may_read: bool) -> (Option<Duration>, Ending) {
+        if may_read && self.inbound.is_in_frame() {
+            return (Some(STALLED_MAX), Ending::Stalled);
+        }
+        (self.shared.idle_max.filter(|_| self.slots.is_empty()), Ending::Idle)
     }
 
-    /// Reads what the socket has, so that an end of file behind the last request is seen before it is decided.
     fn read(&mut self) -> Result<(), Ending> {
-        loop {
-            self.input.reserve(self.missing_bytes());
-            match self.socket.try_read_buf(&mut self.input) {
-                Ok(0) => {
-                    self.at_end = true;
-                    return Ok(());
-                }
-                Ok(_) if self.input.len() < READ_BYTES => {}
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error.into()),
-            }
+        self.inbound.read(&self.socket)?;
+        if self.inbound.is_at_end() {
+            self.mailbox.leave();
         }
-    }
-
-    /// How much to make room for: the rest of an announced frame whose share is granted, else a little.
-    fn missing_bytes(&self) -> usize {
-        match self.progress() {
-            Ok(Progress::NeedMore { bytes }) if self.share.is_some() => bytes.max(READ_BYTES),
-            Ok(_) | Err(_) => READ_BYTES,
-        }
+        Ok(())
     }
 
     /// Hands complete frames on, as many as the connection may have unanswered.
     fn take_frames(&mut self) -> Result<(), Ending> {
-        while self.may_take() && self.wanted_bytes.is_none() {
-            match self.progress().map_err(|error| Ending::Malformed(error.to_string()))? {
-                Progress::NeedMore { .. } if self.input.len() < PREFIX_BYTES => break,
-                Progress::NeedMore { bytes } => {
-                    self.grant(self.input.len() - PREFIX_BYTES + bytes);
-                    break;
-                }
-                Progress::Complete { length } => {
-                    self.grant(length);
-                    let Some(share) = self.share.take() else { break };
-                    self.input.advance(PREFIX_BYTES);
-                    let body = self.input.split_to(length).freeze();
-                    self.take_request(body, share)?;
-                }
+        while self.may_take() {
+            match self.inbound.next_frame() {
+                Ok(Some((body, share))) => self.take_request(body, share)?,
+                Ok(None) => break,
+                Err(error) => self.closing = Some(Ending::Malformed(error.to_string())),
             }
         }
-        if self.input.is_empty() {
-            self.input = BytesMut::new();
+        if !self.asked.is_empty() && !self.shared.node.requests(&mut self.asked) {
+            self.slots.cut_undecided();
+            self.closing = Some(Ending::Stopping);
         }
         Ok(())
     }
 
-    /// Takes a share of the byte budget for a frame, or notes that one is to be waited for.
-    fn grant(&mut self, bytes: usize) {
-        if self.share.is_none() {
-            self.share = self.shared.budget.try_take(bytes);
-            self.wanted_bytes = self.share.is_none().then_some(bytes);
-        }
-    }
-
     fn take_request(&mut self, body: Bytes, share: Share) -> Result<(), Ending> {
-        let token = self.slots.next_token();
-        let routed =
-            api::dispatch(&self.facts, body).map_err(|error| Ending::Malformed(error.to_string()))?;
+        let routed = match api::dispatch(&self.facts, body) {
+            Ok(routed) => routed,
+            Err(error) => {
+                self.closing = Some(Ending::Malformed(error.to_string()));
+                return Ok(());
+            }
+        };
         self.learn_client_id(&routed.client_id);
-        let head = routed.head;
+        let (token, head) = (self.slots.next_token(), routed.head);
         // Nobody waits for a classic transaction request whose client has gone, and executed late it could end the
         // next transaction instead.
         let stage = match routed.route {
-            Route::Node(call) if self.at_end && call.is_classic_transaction_request() => return Ok(()),
+            Route::Node(call)
+                if call.is_classic_transaction_request() && self.inbound.ends_here(&self.socket) =>
+            {
+                return Ok(());
+            }
             Route::Node(call) => {
                 self.ask_node(token, call);
                 Stage::Undecided
             }
             Route::View(call) => Stage::View(call),
-            Route::Reply(reply) => Stage::Immediate(reply),
+            Route::Reply(reply) => immediate(&head, &reply)?,
+            Route::Refused(reply, why) => {
+                self.shared.complain(&self.client, &why);
+                immediate(&head, &reply)?
+            }
             Route::Hello(reply, software) => {
                 self.learn_software(software);
-                Stage::Immediate(reply)
+                immediate(&head, &reply)?
             }
         };
         self.slots.push(Slot { token, head, stage, _share: share });
@@ -284,18 +256,42 @@ impl Connection {
         }
     }
 
-    fn ask_node(&self, token: RequestToken, call: Call) {
+    fn ask_node(&mut self, token: RequestToken, call: Call) {
         let (connection, client) = (self.number, Arc::clone(&self.client));
-        self.shared.node.request(NodeRequest { connection, token, client, call });
+        self.asked.push(NodeRequest { connection, token, client, call });
     }
 
-    fn collect(&mut self) {
-        for delivery in self.mailbox.take() {
+    fn collect(&mut self) -> Result<(), Ending> {
+        let mut deliveries = std::mem::take(&mut self.deliveries);
+        self.mailbox.take(&mut deliveries);
+        for delivery in deliveries.drain(..) {
             match delivery {
-                Delivery::Answer { token, reply, rests_on } => self.slots.decide(token, reply, rests_on),
-                Delivery::Close => self.by_node = true,
+                Delivery::Answer { token, reply, rests_on } => self.decided(token, reply, rests_on)?,
+                Delivery::Close => {
+                    self.slots.cut_undecided();
+                    self.closing.get_or_insert(Ending::ByNode);
+                }
             }
         }
+        self.deliveries = deliveries;
+        Ok(())
+    }
+
+    /// Written at once, so that the bytes that wait are known.
+    fn decided(
+        &mut self,
+        token: RequestToken,
+        reply: NodeReply,
+        rests_on: LogSequence,
+    ) -> Result<(), Ending> {
+        let Some(head) = self.slots.undecided(token) else { return Ok(()) };
+        let answer = match reply {
+            NodeReply::Reply(reply) => Held::Bytes(encode(&head, &reply)?),
+            NodeReply::View(call) => Held::View(call),
+            NodeReply::Nothing => Held::Bytes(Vec::new()),
+        };
+        self.slots.decide(token, answer, rests_on);
+        Ok(())
     }
 
     /// Writes every answer that is due, in order.
@@ -303,17 +299,17 @@ impl Connection {
         while let Some(slot) = self.slots.front() {
             match &slot.stage {
                 Stage::Undecided => break,
-                Stage::Decided { rests_on, .. } if !self.is_published(*rests_on) => break,
-                Stage::Decided { .. } | Stage::Immediate(_) => self.take_answer()?,
+                Stage::Held { rests_on, .. } if !self.is_published(*rests_on) => break,
+                Stage::Held { .. } => self.take_answer(),
                 Stage::View(_) => {
-                    self.flush().await?;
+                    self.outbound.flush(&self.socket).await?;
                     if !self.answer_view().await? {
                         break;
                     }
                 }
             }
         }
-        self.flush().await
+        Ok(self.outbound.flush(&self.socket).await?)
     }
 
     /// Answers the front from the published view; false if it waits.
@@ -322,13 +318,14 @@ impl Connection {
         let Stage::View(call) = &slot.stage else { return Ok(true) };
         match self.parked.attempt(&self.shared, &self.facts, call).await {
             Attempt::Answered(reply) => {
-                self.encode(slot.head, &reply)?;
+                self.outbound.push(encode(&slot.head, &reply)?);
                 Ok(true)
             }
             Attempt::Node(call) => {
                 self.ask_node(slot.token, call);
                 slot.stage = Stage::Undecided;
                 self.slots.push_front(slot);
+                self.take_frames()?;
                 Ok(false)
             }
             Attempt::Failed(error) => Err(error.into()),
@@ -343,61 +340,45 @@ impl Connection {
         self.shared.published.sequence() >= sequence
     }
 
-    /// Takes the front, which is due, and writes it into the output.
-    fn take_answer(&mut self) -> Result<(), Ending> {
-        let Some(mut slot) = self.slots.pop() else { return Ok(()) };
+    /// Takes the front, which is due.
+    fn take_answer(&mut self) {
+        let Some(mut slot) = self.slots.pop() else { return };
         match slot.stage {
-            Stage::Decided { reply: NodeReply::Reply(reply), .. } | Stage::Immediate(reply) => {
-                self.encode(slot.head, &reply)
-            }
-            Stage::Decided { reply: NodeReply::View(call), .. } => {
+            Stage::Held { answer: Held::Bytes(chunks), .. } => self.outbound.push(chunks),
+            Stage::Held { answer: Held::View(call), .. } => {
                 slot.stage = Stage::View(call);
                 self.slots.push_front(slot);
-                Ok(())
             }
-            Stage::Decided { reply: NodeReply::Nothing, .. } | Stage::Undecided | Stage::View(_) => Ok(()),
+            Stage::Undecided | Stage::View(_) => {}
         }
-    }
-
-    fn encode(&mut self, head: Head, reply: &Reply) -> Result<(), Ending> {
-        let mut writer = Writer::vectored(Vec::new(), COPIED_BELOW_BYTES);
-        let encoded = reply.encode(&head, &mut writer);
-        encoded.map_err(|error| Ending::Unanswerable(error.to_string()))?;
-        self.output.extend(writer.into_chunks());
-        Ok(())
-    }
-
-    async fn flush(&mut self) -> Result<(), Ending> {
-        if self.output.is_empty() {
-            return Ok(());
-        }
-        write_all(&mut self.socket, std::mem::take(&mut self.output)).await?;
-        Ok(())
     }
 }
 
-/// Writes all chunks, several with one call.
-async fn write_all(socket: &mut TcpStream, chunks: Vec<Bytes>) -> io::Result<()> {
-    let mut chunks: VecDeque<Bytes> = chunks.into();
-    while !chunks.is_empty() {
-        let slices: Vec<_> = chunks.iter().take(SLICES_MAX).map(|chunk| IoSlice::new(chunk)).collect();
-        let written = socket.write_vectored(&slices).await?;
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        consume(&mut chunks, written);
+impl Drop for Connection {
+    /// However it ends, the node has nothing to remember of it.
+    fn drop(&mut self) {
+        self.mailbox.leave();
+        self.shared.node.disconnected(self.number);
     }
-    Ok(())
 }
 
-/// Drops `written` bytes from the front.
-fn consume(chunks: &mut VecDeque<Bytes>, mut written: usize) {
-    while let Some(front) = chunks.front_mut() {
-        if written < front.len() {
-            front.advance(written);
-            return;
-        }
-        written -= front.len();
-        chunks.pop_front();
+fn immediate(head: &Head, reply: &Reply) -> Result<Stage, Ending> {
+    let answer = Held::Bytes(encode(head, reply)?);
+    Ok(Stage::Held { answer, rests_on: LogSequence::default() })
+}
+
+fn encode(head: &Head, reply: &Reply) -> Result<Vec<Bytes>, Ending> {
+    outbound::encode(head, reply).map_err(|error| Ending::Unanswerable(error.to_string()))
+}
+
+async fn reached(shared: &Shared, awaited: Option<LogSequence>) {
+    if let Some(sequence) = awaited {
+        shared.published.reached(sequence).await;
     }
+}
+
+/// Completes when the server stops.
+async fn stopping(stop: &mut watch::Receiver<bool>) {
+    // An error means that the server is gone, which is a stop as well.
+    let _ = stop.wait_for(|stopping| *stopping).await;
 }

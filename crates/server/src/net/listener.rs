@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use semel_broker::Facts;
+use parking_lot::Mutex;
+use semel_broker::{ClientInfo, Facts};
 use semel_log::{BlockCache, Published};
 use semel_types::ConnectionNumber;
 use tokio::{
@@ -25,12 +26,15 @@ use crate::{
         endpoint::Endpoint,
     },
     node_thread::NodeQueue,
+    rate_limit::RateLimit,
 };
 
 /// What all connections share.
 pub struct Shared {
     /// Where requests are decided.
     pub node: Arc<NodeQueue>,
+    /// Complaints about what clients send.
+    pub complaints: Mutex<RateLimit>,
     /// What readers may see.
     pub published: Arc<Published>,
     /// Bound on the bytes of all requests in flight.
@@ -54,17 +58,13 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Completes when the server stops.
-    pub async fn stopping(&self) {
-        let mut stop = self.stop.clone();
-        // An error means that the server is gone, which is a stop as well.
-        let _ = stop.wait_for(|stopping| *stopping).await;
-    }
-
     /// What answers on a connection say: clients are told to come back the way they came, unless an address is
-    /// advertised.
+    /// advertised. Its port 0 stands for the listener's.
     pub fn facts_for(&self, local: SocketAddr) -> Facts {
-        let endpoint = self.advertised.clone().unwrap_or_else(|| Endpoint::from(local));
+        let mut endpoint = self.advertised.clone().unwrap_or_else(|| Endpoint::from(local));
+        if endpoint.port == 0 {
+            endpoint.port = local.port();
+        }
         let advertised = semel_broker::Endpoint { host: endpoint.host.into(), port: endpoint.port };
         Facts { advertised, ..self.facts.clone() }
     }
@@ -72,41 +72,49 @@ impl Shared {
     fn next_number(&self) -> ConnectionNumber {
         ConnectionNumber::new(self.connections.fetch_add(1, Ordering::Relaxed) + 1)
     }
+
+    /// One line about a client's mistake, at most so many a second.
+    pub fn complain(&self, client: &ClientInfo, reason: &str) {
+        let ClientInfo { client_id, address, .. } = client;
+        self.complaints.lock().say(&format!("client {client_id:?} at {address}: {reason}"));
+    }
 }
 
-/// Accepts connections until the server stops.
+/// Accepts connections until the task is ended. Each gets its number here, in the order of their arrival.
 pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
-        tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => {
-                    tokio::spawn(serve(socket, Arc::clone(&shared)));
-                }
-                Err(error) => pause_after(&error).await,
-            },
-            () = shared.stopping() => return,
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                let number = shared.next_number();
+                tokio::spawn(serve(socket, number, Arc::clone(&shared)));
+            }
+            Err(error) => pause_after(&error, &shared).await,
         }
     }
 }
 
-async fn serve(socket: TcpStream, shared: Arc<Shared>) {
-    let number = shared.next_number();
-    let address = socket.peer_addr().map_or_else(|_| "unknown".to_owned(), |address| address.to_string());
-    match Connection::serve(socket, number, shared).await {
-        Ending::Malformed(reason) => {
-            tracing::warn!(%address, "closed a connection that sent no valid request: {reason}");
+async fn serve(socket: TcpStream, number: ConnectionNumber, shared: Arc<Shared>) {
+    let mut connection = match Connection::new(socket, number, Arc::clone(&shared)) {
+        Ok(connection) => connection,
+        Err(error) => return tracing::debug!("connection {number} was gone at once: {error}"),
+    };
+    let ending = connection.run().await;
+    match &ending {
+        Ending::Malformed(_) | Ending::Stalled => {
+            shared.complain(connection.client(), &format!("closed its connection: {ending}"));
         }
-        Ending::Unanswerable(reason) => {
-            tracing::error!(%address, "closed a connection: {reason}; please report this as a bug");
+        Ending::Unanswerable(_) => {
+            let address = &connection.client().address;
+            tracing::error!(%address, "closed a connection: {ending}; please report this as a bug");
         }
-        ending @ (Ending::Closed | Ending::ByNode | Ending::Stopping | Ending::Io(_) | Ending::Idle) => {
-            tracing::debug!(%address, "connection {number} ended: {ending}");
+        Ending::Closed | Ending::ByNode | Ending::Stopping | Ending::Io(_) | Ending::Idle => {
+            tracing::debug!("connection {number} ended: {ending}");
         }
     }
 }
 
 /// Out of file descriptors or the like: accepting at full speed would only burn a core.
-async fn pause_after(error: &io::Error) {
-    tracing::warn!("cannot accept a connection: {error}");
+async fn pause_after(error: &io::Error, shared: &Shared) {
+    shared.complaints.lock().say(&format!("cannot accept a connection: {error}"));
     tokio::time::sleep(Duration::from_millis(100)).await;
 }

@@ -7,7 +7,9 @@
 pub mod budget;
 pub mod connection;
 pub mod endpoint;
+pub mod inbound;
 pub mod listener;
 pub mod mailbox;
+pub mod outbound;
 pub mod slots;
 pub mod view_call;
