@@ -295,8 +295,10 @@ final class Suite {
     private long takeover(int round) throws Exception {
         String topic = broker.createTopic("takeover-" + round, 3);
         String id = broker.name("takeover-" + round);
+        // The client waits this long once in every initTransactions, of a new id on Kafka too (100 ms by default).
+        Map<String, String> settings = Map.of("transactional.id", id, "retry.backoff.ms", "10");
         try (KafkaProducer<String, String> a = broker.transactionalProducer(id);
-                KafkaProducer<String, String> b = broker.transactionalProducer(id)) {
+                KafkaProducer<String, String> b = broker.producer(settings)) {
             a.initTransactions();
             a.beginTransaction();
             sendToAll(a, List.of(topic), List.of("of A"));
