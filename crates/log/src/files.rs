@@ -39,6 +39,9 @@ pub struct LogFile {
     pub length: u64,
     /// It was made of the reserve.
     pub is_reserve: bool,
+    /// Everything before this position has been written before, with zeros or as another file's content; the rest may
+    /// only be allocated.
+    pub filled: u64,
 }
 
 /// A file that may be given a new number.
@@ -317,7 +320,8 @@ impl Preparer {
         if state.next.as_ref().is_some_and(|next| next.length < length) {
             self.lengthen(&mut state, length)?;
         }
-        let file = state.next.take().expect("a file was just made");
+        let mut file = state.next.take().expect("a file was just made");
+        file.filled = if self.rules.fill { state.filled } else { u64::MAX };
         state.number = file.number.next();
         state.length = self.rules.next_length(file.length);
         self.book.prepared.store(0, Ordering::Release);
@@ -357,7 +361,8 @@ impl Preparer {
         // A recycled file has written blocks already.
         state.filled = if spare.number.is_some() { u64::MAX } else { FIRST_GROUP };
         let length = spare.file.length()?;
-        Ok(LogFile { number: state.number, name: spare.name, file: spare.file, length, is_reserve })
+        let filled = state.filled;
+        Ok(LogFile { number: state.number, name: spare.name, file: spare.file, length, is_reserve, filled })
     }
 
     /// A spare that bears the wanted number, so that no two files ever do; else any; else a new file.

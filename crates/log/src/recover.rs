@@ -162,7 +162,7 @@ impl Directory {
             file::Found::Header(header) => {
                 self.identity = self.identity.or(Some(header.identity));
                 let (number, is_reserve) = (header.number, false);
-                self.files.push(LogFile { number, name, file: opened, length, is_reserve });
+                self.files.push(LogFile { number, name, file: opened, length, is_reserve, filled: 0 });
             }
         }
         Ok(())

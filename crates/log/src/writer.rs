@@ -17,8 +17,9 @@ use semel_types::LogSequence;
 
 use crate::{
     BlockCache, Durability, Extent, FileNumber, LogPosition as Place, Published,
-    buffer::Pool,
+    buffer::{Aligned, Pool},
     crash::crash_point,
+    disk::BLOCK,
     files::{Files, LogFile, Preparer},
     format::{
         file::FIRST_GROUP,
@@ -29,6 +30,11 @@ use crate::{
     room::RoomBook,
     syncer::{Mark, Ticket},
 };
+
+/// Writes up to this size also fill blocks behind them that were never written.
+const SMALL_WRITE: u64 = 64 << 10;
+/// How many bytes they fill.
+const ZEROS_AHEAD: usize = 512 << 10;
 
 /// Everything that the writer shares with readers and with the background.
 #[derive(Clone)]
@@ -91,6 +97,9 @@ pub struct Writer {
     chain: Chain,
     /// The current file has bytes that are written and not synced.
     unsynced: bool,
+    /// Up to here the current file's blocks have been written before.
+    zeroed: u64,
+    zeros: Option<Aligned>,
     last_kind: Kind,
 }
 
@@ -109,6 +118,8 @@ impl Writer {
             parts,
             rules,
             pool: Arc::new(Pool::default()),
+            zeroed: current.filled,
+            zeros: None,
             current,
             chain,
             unsynced: false,
@@ -204,7 +215,11 @@ impl Writer {
         if run.groups.is_empty() {
             return Ok(run);
         }
-        let pieces: Vec<&[u8]> = run.groups.iter().map(|group| &*group.bytes).collect();
+        let behind = self.zeros_behind(run.start.position);
+        let mut pieces: Vec<&[u8]> = run.groups.iter().map(|group| &*group.bytes).collect();
+        if let Some(zeros) = self.zeros.as_ref().filter(|_| behind > 0) {
+            pieces.push(&zeros[..behind]);
+        }
         self.current.file.write(run.start.position, &pieces)?;
         if self.current.file.writes_are_durable() {
             self.note_durable();
@@ -212,6 +227,24 @@ impl Writer {
             self.unsynced = true;
         }
         Ok(run)
+    }
+
+    /// How many zeros go behind a write from `start` to the end of the chain. The first write to an allocated block
+    /// makes the file system change and commit its own records, which takes longer than the write itself; so a small
+    /// write takes the next blocks along, and those that follow are plain overwrites. The background does the same
+    /// for the next file, but a burst can reach that file before it is filled.
+    fn zeros_behind(&mut self, start: u64) -> usize {
+        let end = self.chain.place.position;
+        if end <= self.zeroed {
+            return 0;
+        }
+        let small = end - start <= SMALL_WRITE && self.current.file.writes_are_durable();
+        let length = self.current.length / BLOCK as u64 * BLOCK as u64;
+        self.zeroed = if small { (end + ZEROS_AHEAD as u64).min(length) } else { end };
+        if small {
+            self.zeros.get_or_insert_with(|| Aligned::zeroed(ZEROS_AHEAD));
+        }
+        self.zeroed.saturating_sub(end) as usize
     }
 
     /// What a sync beside the writer would make durable now, if anything.
@@ -252,6 +285,7 @@ impl Writer {
         assert_eq!(next.number, self.current.number.next(), "files follow each other");
         self.parts.files.insert(next.clone());
         self.chain.place = Place { file: next.number, position: FIRST_GROUP };
+        self.zeroed = next.filled;
         self.current = next;
         Ok(())
     }
