@@ -28,8 +28,7 @@ pub struct Volatile {
     refused_by_connection: BTreeMap<ConnectionNumber, u64>,
 }
 
-/// The requests that the connection rule keeps in order, each by itself. Version 2 needs no rule for EndTxn: each
-/// end bumps the epoch, so a late copy has an old one.
+/// The requests that the connection rule keeps in order, each by itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OrderedApi {
     /// InitProducerId without a pair: it carries no identity, so only its connection tells a late copy.
@@ -40,7 +39,7 @@ pub enum OrderedApi {
     AddOffsets,
     /// TxnOffsetCommit.
     TxnOffsetCommit,
-    /// EndTxn, classic.
+    /// EndTxn, of both protocols.
     EndTxn,
 }
 

@@ -179,10 +179,7 @@ impl World {
         let ended = self.broker.end_raw(on, version, IDS[instance.id], instance.stamp, commit).answer();
         let id = &mut self.ids[instance.id];
         let is_current = id.current == Some(instance.stamp);
-        // A commit of nothing is fatal for a client of version 2: it sends nothing more, copies included.
-        if ended.error_code.get() != 48 {
-            instance.copy = Some((older, instance.stamp, commit));
-        }
+        instance.copy = Some((older, instance.stamp, commit));
         if ended.error_code.get() != 0 || !is_current {
             assert!(
                 !(is_current && id.open_since_ms.is_some()),

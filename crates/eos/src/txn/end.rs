@@ -61,11 +61,11 @@ fn current(
     asked: &Asked<'_>,
     protocol: Protocol,
 ) -> Result<Reply, Refusal> {
+    // Version 2, too: a commit of nothing is refused and bumps nothing, so a late copy of it has the epoch of the
+    // transaction that follows.
+    draft.in_order(asked.id, OrderedApi::EndTxn)?;
     let next = match protocol {
-        Protocol::Classic => {
-            draft.in_order(asked.id, OrderedApi::EndTxn)?;
-            classic_move(entry.state(), asked.outcome)
-        }
+        Protocol::Classic => classic_move(entry.state(), asked.outcome),
         Protocol::Version2 => version2_move(entry.state(), asked.outcome),
     };
     match next {
