@@ -167,11 +167,12 @@ fn histories(seeds: std::ops::Range<u64>) {
     }
 }
 
-/// To look at one history: `SEED=n cargo test one_history`.
+/// To look at one history, or to search further: `SEED=n COUNT=m cargo test histories_from_a_given_seed`.
 #[test]
-fn one_history_given_by_its_seed() {
-    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
-    history(seed);
+fn histories_from_a_given_seed() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let seed = number("SEED").unwrap_or(1 << 32);
+    histories(seed..seed + number("COUNT").unwrap_or(1));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The log against a plain model, on a disk that loses power.
 
 mod histories;
+mod killed;
 mod recovery;
 mod running;
 
