@@ -4,7 +4,8 @@
 //! (`semel.transaction.version`, default 2: KIP-890 part 2), by which clients choose the transaction protocol.
 //! An unknown version is answered in version 0 with error 35 and the range of this API alone (KIP-511), so that the
 //! client asks again in a version that carries the features. A software name or version outside Kafka's pattern is 42.
-//! A client that means to reach another cluster or node is told so with 129, and looks for it anew (KIP-1242).
+//! A client that means to reach another cluster or node is told so with 129, and looks for it anew; one that names only
+//! one of the two is told 42 (KIP-1242). Both answers are empty, as Kafka's.
 //! Version notes: 3 is flexible and carries the features; 4 allows a lowest level of 0 in them; 5 names the cluster
 //! and node that the client means to reach.
 //! JoinGroup 0 and Produce 0 to 2 are named though they are refused: librdkafka reads features from them.
@@ -38,9 +39,8 @@ pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
         response.error_code = ErrorCode::InvalidRequest.into();
         return Route::Hello(response.into(), None);
     }
-    if !is_meant(facts, &asked.body) {
-        let mut response = everything(facts, asked.version);
-        response.error_code = ErrorCode::RebootstrapRequired.into();
+    if let Some(error) = misdirected(facts, &asked.body) {
+        let response = ApiVersionsResponse { error_code: error.into(), ..Default::default() };
         return Route::Hello(response.into(), None);
     }
     let software = Software { name: name.as_str().to_owned(), version: version.as_str().to_owned() };
@@ -60,10 +60,17 @@ pub(super) fn unsupported(facts: &Facts, unsupported: Unsupported) -> Option<(i1
     }
 }
 
-/// Is this the cluster and the node that the client wants? Versions below 5 do not say.
-fn is_meant(facts: &Facts, request: &ApiVersionsRequest) -> bool {
-    let cluster = request.cluster_id.as_ref().is_none_or(|id| **id == *facts.cluster_id);
-    cluster && (request.node_id < 0 || request.node_id == facts.settings.node_id())
+/// What is wrong with the cluster and the node that the client wants. Versions below 5 do not say.
+fn misdirected(facts: &Facts, request: &ApiVersionsRequest) -> Option<ErrorCode> {
+    let node = (request.node_id >= 0).then_some(request.node_id);
+    match (request.cluster_id.as_deref(), node) {
+        (None, None) => None,
+        (Some(cluster), Some(node)) => {
+            let is_here = *cluster == *facts.cluster_id && node == facts.settings.node_id();
+            (!is_here).then_some(ErrorCode::RebootstrapRequired)
+        }
+        (Some(_), None) | (None, Some(_)) => Some(ErrorCode::InvalidRequest),
+    }
 }
 
 fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {

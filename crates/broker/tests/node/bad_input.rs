@@ -266,11 +266,14 @@ fn a_client_that_means_to_reach_another_cluster_or_node_is_told_to_look_for_it_a
         client_software_version: Text::from("1.0"),
         ..Default::default()
     };
-    let cluster = ApiVersionsRequest { cluster_id: Some(Text::from("another")), ..request.clone() };
-    let node = ApiVersionsRequest { node_id: 77, ..request };
-    for request in [cluster, node] {
+    let (another, this) = (Some(Text::from("another")), 1);
+    let cases =
+        [(another.clone(), this, 129), (another.clone(), 77, 129), (another, -1, 42), (None, this, 42)];
+    for (cluster_id, node_id, due) in cases {
+        let request = ApiVersionsRequest { cluster_id, node_id, ..request.clone() };
         let answer: ApiVersionsResponse = broker.ask(on, 5, &request).answer();
-        assert_eq!(answer.error_code.get(), 129);
+        assert_eq!(answer.error_code.get(), due);
+        assert!(answer.api_keys.is_empty());
     }
 }
 
