@@ -44,11 +44,20 @@ pub trait Message: Field + Default + Clone + PartialEq + fmt::Debug {
     ///
     /// [`DecodeError`], also for an unknown version and for bytes after the end.
     fn decode_body(reader: &mut Reader, version: i16) -> Result<Self, DecodeError> {
-        let unsupported = reader.error(DecodeErrorKind::UnsupportedVersion { version });
-        let form = form(Self::API, version).ok_or(unsupported.named(Self::NAME))?;
-        let message = Self::read(reader, form).map_err(|error| error.named(Self::NAME))?;
+        let message = Self::decode_start(reader, version)?;
         reader.finish().map_err(|error| error.named(Self::NAME))?;
         Ok(message)
+    }
+
+    /// Reads the body in one version and leaves what stands behind it: Kafka's broker takes such a request.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`], also for an unknown version.
+    fn decode_start(reader: &mut Reader, version: i16) -> Result<Self, DecodeError> {
+        let unsupported = reader.error(DecodeErrorKind::UnsupportedVersion { version });
+        let form = form(Self::API, version).ok_or(unsupported.named(Self::NAME))?;
+        Self::read(reader, form).map_err(|error| error.named(Self::NAME))
     }
 
     /// Appends the body in one version.

@@ -151,10 +151,10 @@ fn check(records: Bytes, version: i16) -> Result<CheckedBatch, BatchFault> {
 
 fn framing(error: BatchError) -> BatchFault {
     let code = match error {
-        BatchError::Truncated { .. } | BatchError::Length { .. } | BatchError::Crc { .. } => {
-            ErrorCode::CorruptMessage
-        }
-        BatchError::Magic { .. }
+        BatchError::Length { .. } | BatchError::Crc { .. } => ErrorCode::CorruptMessage,
+        // A part of a batch is no batch to Kafka either; 2 would have the client send it again for ever.
+        BatchError::Truncated { .. }
+        | BatchError::Magic { .. }
         | BatchError::TrailingBytes { .. }
         | BatchError::Count { .. }
         | BatchError::Compressed

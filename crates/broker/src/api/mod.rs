@@ -222,7 +222,7 @@ fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Resul
 }
 
 fn asked<T: Message>(reader: &mut Reader, version: i16) -> Result<Asked<T>, DecodeError> {
-    Ok(Asked { version, body: T::decode_body(reader, version)? })
+    Ok(Asked { version, body: T::decode_start(reader, version)? })
 }
 
 /// Runs a call in the node. A call that is deferred is left as it was; any other may be taken apart.

@@ -126,11 +126,11 @@ impl Connection {
         self.collect()?;
         self.take_frames()?;
         self.release().await?;
-        if self.slots.is_empty() || self.is_stopping() && self.slots.front_is_view() {
-            self.closing.take().map_or(Ok(()), Err)?;
-        }
         if self.inbound.is_at_end() && !self.inbound.has_frame() {
-            return Err(Ending::Closed);
+            self.closing.get_or_insert(Ending::Closed);
+        }
+        if self.slots.is_empty() || self.is_left() && self.slots.front_is_view() {
+            self.closing.take().map_or(Ok(()), Err)?;
         }
         let more = self.may_take() && !self.inbound.wants_share() && self.inbound.has_frame();
         if more || !self.listens() { Ok(()) } else { self.wait().await }
@@ -138,6 +138,12 @@ impl Connection {
 
     const fn is_stopping(&self) -> bool {
         matches!(self.closing, Some(Ending::Stopping))
+    }
+
+    /// Nobody waits for a long poll any more. What was decided is still answered, as Kafka does: a client may have
+    /// closed its sending side only.
+    const fn is_left(&self) -> bool {
+        matches!(self.closing, Some(Ending::Stopping | Ending::Closed))
     }
 
     fn may_take(&self) -> bool {

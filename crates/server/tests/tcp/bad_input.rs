@@ -125,13 +125,31 @@ fn requests_before_a_bad_frame_are_answered_before_the_connection_is_closed() {
 }
 
 #[test]
+fn bytes_after_the_end_of_a_request_are_no_reason_to_close_its_connection() {
+    let rig = Rig::with_topic(&[]);
+    let mut client = rig.client();
+    client.send_bytes(&raw_frame(ApiKey::ApiVersions.get(), 0, &[0; 20])).expect("it listens");
+    assert_eq!(client.receive_frame().expect("answered")[..6], [0, 0, 0, 7, 0, 0]);
+    assert_kept(&mut client);
+}
+
+#[test]
+fn a_batch_that_is_cut_short_or_missing_is_87() {
+    let whole = batch(b"x").bytes().clone();
+    refused(&of(whole.slice(..whole.len() - 1)), 9, 87, "refused a batch");
+    refused(&of(whole.slice(..30)), 9, 87, "refused a batch");
+    refused(&of(Bytes::new()), 9, 87, "refused a batch");
+}
+
+#[test]
 fn an_unknown_version_of_api_versions_is_answered_in_version_0_with_35() {
     let rig = Rig::with_topic(&[]);
     let mut client = rig.client();
     client.send_bytes(&raw_frame(ApiKey::ApiVersions.get(), 99, &[1, 1, 0])).expect("it listens");
     let answer = client.receive_frame().expect("answered");
     assert_eq!(answer[..6], [0, 0, 0, 7, 0, 35], "correlation id and code of a version 0 answer");
-    let range = [&ApiKey::ApiVersions.get().to_be_bytes()[..], &[0, 0, 0, 4]].concat();
+    let highest = *ApiKey::ApiVersions.spec().advertised().end();
+    let range = [18_i16, 0, highest].map(i16::to_be_bytes).concat();
     assert!(answer.windows(6).any(|window| window == range), "it names its own range");
     assert_kept(&mut client);
 }

@@ -12,9 +12,7 @@ use semel_wire::{
     frame,
 };
 
-use crate::rig::{
-    FETCH, Rig, assert_closed, batch, fate, fetch, hello, is_closed, produce, produce_acks, record_bytes,
-};
+use crate::rig::{FETCH, Rig, assert_closed, batch, fate, fetch, hello, produce, produce_acks, record_bytes};
 
 fn list_end() -> ListOffsetsRequest {
     let partition = ListOffsetsPartition { timestamp: -1, ..Default::default() };
@@ -115,14 +113,23 @@ fn acks_0_closes_the_connection_on_an_error_and_what_follows_is_not_executed() {
 }
 
 #[test]
-fn a_client_that_has_gone_is_not_answered_and_what_it_asked_before_is_done() {
-    let rig = Rig::with_topic(&[]);
+fn a_client_that_has_closed_its_sending_side_is_answered_before_its_connection_is_closed() {
+    let rig = Rig::start(&[]);
+    rig.session().create_topic("t", 1).expect("it serves");
     let mut client = rig.client();
     client.send(&produce(b"x"), 9).expect("it listens");
+    client.send(&fetch(0, (1, 0), Isolation::Uncommitted), FETCH).expect("it listens");
     client.finish_sending().expect("it listens");
-    let answer = client.receive::<ProduceRequest>(9);
-    assert!(answer.is_ok() || is_closed(&answer));
-    let mut watcher = rig.client();
-    let fetched = watcher.call(&fetch(0, (1, 20_000), Isolation::Uncommitted), FETCH).expect("answered");
-    assert_eq!(record_bytes(&fetched), batch(b"x").bytes().len());
+    assert_eq!(fate(client.receive::<ProduceRequest>(9).expect("answered")), (0, 0));
+    assert!(record_bytes(&client.receive::<FetchRequest>(FETCH).expect("answered")) > 0);
+    assert_closed(&mut client);
+}
+
+#[test]
+fn a_parked_poll_ends_when_its_client_has_gone() {
+    let rig = Rig::with_topic(&[]);
+    let mut client = rig.client();
+    client.send(&fetch(0, (1, 60_000), Isolation::Uncommitted), FETCH).expect("it listens");
+    client.finish_sending().expect("it listens");
+    assert_closed(&mut client);
 }
