@@ -120,3 +120,6 @@ impl Mailbox {
         self.left.load(Ordering::Acquire)
     }
 }
+
+#[cfg(test)]
+mod tests;
