@@ -1,3 +1,5 @@
+//! When a connection is woken, and how often.
+
 use std::{
     pin::pin,
     sync::atomic::AtomicUsize,
