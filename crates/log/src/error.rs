@@ -68,11 +68,10 @@ pub struct Corruption {
 
 impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "acknowledged data is damaged: {} at byte {}, log sequences {} to {}",
-            self.name, self.position, self.first_missing, self.last_durable
-        )?;
+        write!(f, "acknowledged data is damaged: {} at byte {}", self.name, self.position)?;
+        if self.first_missing <= self.last_durable {
+            write!(f, ", log sequences {} to {}", self.first_missing, self.last_durable)?;
+        }
         for (index, partition) in self.partitions.iter().enumerate() {
             write!(f, "{}{partition}", if index == 0 { ", at least partitions " } else { ", " })?;
         }

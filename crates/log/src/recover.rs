@@ -616,22 +616,27 @@ pub fn recover(
 fn check_present(directory: &Directory, start: &End, end: &End) -> Result<(), OpenError> {
     let is_there = directory.file(start.boundary.place.file).is_some();
     let is_new = start.boundary.incarnation == 0 && directory.files.is_empty();
-    if is_there || is_new { Ok(()) } else { Err(gone(start.boundary.place.file, end)) }
+    if is_there || is_new { Ok(()) } else { Err(gone(directory, start.boundary.place.file, end)) }
 }
 
 /// Refuses if a file is gone that holds batches which are still there.
 fn check_used(directory: &Directory, end: &End, published: &Published) -> Result<(), OpenError> {
     let used = published.file_uses().into_iter().map(|(file, _)| file);
     let gone_file = used.into_iter().find(|file| directory.file(*file).is_none());
-    gone_file.map_or(Ok(()), |file| Err(gone(file, end)))
+    gone_file.map_or(Ok(()), |file| Err(gone(directory, file, end)))
 }
 
-fn gone(file: FileNumber, end: &End) -> OpenError {
+/// A file that must be there is not; one whose header page cannot be read may be it.
+fn gone(directory: &Directory, file: FileNumber, end: &End) -> OpenError {
+    let name = directory.nameless.first().map_or_else(
+        || format!("log {file} is missing"),
+        |(name, _)| format!("{name}, whose header page cannot be read and which may be log {file}"),
+    );
     OpenError::Corrupt(Corruption {
-        name: format!("log {file} (missing)"),
+        name,
         position: 0,
-        first_missing: LogSequence::new(1),
-        last_durable: end.boundary.sequence,
+        first_missing: end.boundary.sequence.next(),
+        last_durable: directory.proven,
         partitions: Vec::new(),
     })
 }

@@ -217,12 +217,24 @@ struct Broker {
     facts: Facts,
 }
 
-/// Lets the node ask the log for room.
-struct LogRoom(Arc<Log>);
+/// Lets the node ask the log for room, and says so when there is none.
+struct LogRoom {
+    log: Arc<Log>,
+    complaints: Mutex<RateLimit>,
+}
 
 impl RoomKeeper for LogRoom {
     fn ask(&self, bytes: u64, class: RoomClass) -> Room {
-        self.0.room(bytes, class)
+        let room = self.log.room(bytes, class);
+        if room == Room::Full {
+            let what = match class {
+                RoomClass::Produce => "records are refused (KAFKA_STORAGE_ERROR)",
+                RoomClass::Identity => "new identities and topics are refused",
+                RoomClass::Reserve => "even the ends of transactions are refused",
+            };
+            self.complaints.lock().say(&format!("the disk gives no more room: {what}; reads go on"));
+        }
+        room
     }
 }
 
@@ -236,7 +248,7 @@ impl Broker {
         let log = Arc::new(log);
         let mut clock = Clock::start(state.eos.last_now());
         let settings = Arc::new(config.settings().clone());
-        let keeper = Box::new(LogRoom(Arc::clone(&log)));
+        let keeper = Box::new(LogRoom { log: Arc::clone(&log), complaints: Mutex::new(RateLimit::new()) });
         let mut node = Node::new(Arc::clone(&settings), state, last_sequence, keeper);
         let first = node.start(&clock.context(), may_have_lost_writes, env!("CARGO_PKG_VERSION"));
         let leader_epoch = LeaderEpoch::from(node.state().eos.shard_epoch());

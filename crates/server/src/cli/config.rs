@@ -49,7 +49,7 @@ fn print(config: &Config, show: &Show) {
         let rows: Vec<_> = rows
             .map(|(known, value, source)| {
                 json!({
-                    "name": known.name, "value": value, "source": source, "doc": known.doc,
+                    "name": known.name, "value": value, "source": source, "doc": known.doc, "values": known.expected(),
                     "environment": environment_name(known.name),
                 })
             })
@@ -60,7 +60,8 @@ fn print(config: &Config, show: &Show) {
     for (known, value, source) in rows {
         say::line(&format!("{} = {value}    ({source})", known.name));
         if show.list {
-            say::line(&format!("    {} [{}]", known.doc, environment_name(known.name)));
+            let (doc, values) = (known.doc, known.expected());
+            say::line(&format!("    {doc} Takes {values}; {}.", environment_name(known.name)));
         }
     }
 }

@@ -40,7 +40,13 @@ pub struct Serve {
     #[arg(long, value_name = "DIR", default_value = "semel-data", env = "SEMEL_DATA_DIR")]
     pub data_dir: PathBuf,
     /// Address to listen on; may be given often. Port 0 takes a free one.
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092", env = "SEMEL_LISTEN")]
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1:9092",
+        env = "SEMEL_LISTEN",
+        value_delimiter = ','
+    )]
     pub listen: Vec<String>,
     /// Address that clients are told; the one they connected to if not given.
     #[arg(long, value_name = "HOST:PORT", env = "SEMEL_ADVERTISE")]
