@@ -13,7 +13,7 @@ use semel_wire::api::{
     write_txn_markers::WriteTxnMarkersRequest,
 };
 
-use crate::api::{ProduceCall, Reply, ViewCall};
+use crate::api::{Inquiry, ProduceCall, Reply, StateCall, ViewCall};
 
 /// Who is at the other end of a connection: stands in the fence log and in messages to a fenced producer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -73,6 +73,8 @@ pub enum Call {
     WriteTxnMarkers(Asked<WriteTxnMarkersRequest>),
     /// TxnOffsetCommit.
     TxnOffsetCommit(Asked<TxnOffsetCommitRequest>),
+    /// A question about the whole state.
+    Inquire(Inquiry),
     /// Metadata named topics that do not exist and may be made: make them, then answer from the view.
     CreateMissing {
         /// The names, valid and unknown when the view was read.
@@ -98,6 +100,7 @@ impl Call {
             | Self::DeleteTopics(_)
             | Self::InitProducerId(_)
             | Self::WriteTxnMarkers(_)
+            | Self::Inquire(_)
             | Self::CreateMissing { .. } => false,
         }
     }
@@ -164,6 +167,8 @@ pub enum NodeReply {
     Reply(Reply),
     /// Whatever this reads from the published view once what it rests on is visible.
     View(ViewCall),
+    /// What this finds in its copy of the state, built off the node's thread and off the network's.
+    State(StateCall),
     /// Nothing is written (Produce with acks 0); the request is done.
     Nothing,
 }

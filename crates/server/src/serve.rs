@@ -32,7 +32,7 @@ use crate::{
         budget::Budget,
         endpoint::{Endpoint, EndpointError},
         listener::{self, Shared},
-        view_call,
+        state_call, view_call,
     },
     node_thread::{Driver, NodeQueue, NodeThread},
     rate_limit::RateLimit,
@@ -100,7 +100,7 @@ pub fn run(arguments: &Serve, started: Instant) -> u8 {
 }
 
 fn serve(arguments: &Serve, started: Instant) -> Result<(), ServeError> {
-    let config = Config::gather(arguments.config.as_deref(), &arguments.set)?;
+    let config = Config::gather(arguments.config.as_deref(), &arguments.settings())?;
     let advertised = arguments.advertise.as_deref().map(Endpoint::parse).transpose()?;
     let endpoints =
         arguments.listen.iter().map(|text| Endpoint::parse(text)).collect::<Result<Vec<_>, _>>()?;
@@ -307,6 +307,7 @@ impl Broker {
             request_bytes_max: settings.socket_request_max_bytes(),
             idle_max: u64::try_from(settings.connections_max_idle_ms()).ok().map(Duration::from_millis),
             cold_reads: view_call::cold_reads(),
+            state_calls: state_call::state_calls(),
             stop,
             connections: AtomicU64::new(0),
         }

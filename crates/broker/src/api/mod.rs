@@ -7,6 +7,7 @@
 //! What it does not do: sockets, waiting, ordering of answers.
 
 pub mod answer;
+mod inquiry;
 mod k000_produce;
 mod k001_fetch;
 mod k002_list_offsets;
@@ -27,6 +28,9 @@ mod k027_write_txn_markers;
 mod k028_txn_offset_commit;
 mod k032_describe_configs;
 mod k060_describe_cluster;
+mod k061_describe_producers;
+mod k065_describe_transactions;
+mod k066_list_transactions;
 
 use std::fmt;
 
@@ -38,12 +42,13 @@ use semel_wire::{
         add_offsets_to_txn::AddOffsetsToTxnResponse, add_partitions_to_txn::AddPartitionsToTxnResponse,
         api_versions::ApiVersionsResponse, create_topics::CreateTopicsResponse,
         delete_topics::DeleteTopicsResponse, describe_cluster::DescribeClusterResponse,
-        describe_configs::DescribeConfigsResponse, end_txn::EndTxnResponse, fetch::FetchRequest,
+        describe_configs::DescribeConfigsResponse, describe_producers::DescribeProducersResponse,
+        describe_transactions::DescribeTransactionsResponse, end_txn::EndTxnResponse, fetch::FetchRequest,
         fetch::FetchResponse, find_coordinator::FindCoordinatorResponse,
         init_producer_id::InitProducerIdResponse, list_offsets::ListOffsetsRequest,
-        list_offsets::ListOffsetsResponse, metadata::MetadataRequest, metadata::MetadataResponse,
-        offset_commit::OffsetCommitResponse, offset_fetch::OffsetFetchResponse,
-        offset_for_leader_epoch::OffsetForLeaderEpochRequest,
+        list_offsets::ListOffsetsResponse, list_transactions::ListTransactionsResponse,
+        metadata::MetadataRequest, metadata::MetadataResponse, offset_commit::OffsetCommitResponse,
+        offset_fetch::OffsetFetchResponse, offset_for_leader_epoch::OffsetForLeaderEpochRequest,
         offset_for_leader_epoch::OffsetForLeaderEpochResponse, produce::ProduceResponse,
         txn_offset_commit::TxnOffsetCommitResponse, write_txn_markers::WriteTxnMarkersResponse,
     },
@@ -56,6 +61,7 @@ use crate::{
     node::{Handled, Step},
 };
 
+pub use inquiry::{Inquiry, StateCall};
 pub use k000_produce::{BatchFault, CheckedBatch, ProduceCall, ProduceTopicCall};
 pub use k001_fetch::FetchPlan;
 pub use k002_list_offsets::OffsetsPlan;
@@ -218,7 +224,14 @@ fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Resul
         ApiKey::DescribeCluster => {
             Route::Reply(k060_describe_cluster::answer(facts, &asked(reader, version)?))
         }
+        ApiKey::DescribeProducers => inquire(Inquiry::Producers(asked(reader, version)?)),
+        ApiKey::DescribeTransactions => inquire(Inquiry::Transactions(asked(reader, version)?)),
+        ApiKey::ListTransactions => inquire(Inquiry::TransactionList(asked(reader, version)?)),
     })
+}
+
+const fn inquire(inquiry: Inquiry) -> Route {
+    Route::Node(Call::Inquire(inquiry))
 }
 
 fn asked<T: Message>(reader: &mut Reader, version: i16) -> Result<Asked<T>, DecodeError> {
@@ -239,6 +252,7 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
         Call::EndTxn(asked) => k026_end_txn::run(step, asked),
         Call::WriteTxnMarkers(asked) => k027_write_txn_markers::run(step, asked),
         Call::TxnOffsetCommit(asked) => k028_txn_offset_commit::run(step, asked),
+        Call::Inquire(inquiry) => inquiry::run(step, inquiry),
         Call::CreateMissing { names, metadata } => k003_metadata::create_missing(step, names, metadata),
     }
 }
@@ -339,4 +353,7 @@ replies! {
     TxnOffsetCommit(TxnOffsetCommitResponse),
     DescribeConfigs(DescribeConfigsResponse),
     DescribeCluster(DescribeClusterResponse),
+    DescribeProducers(DescribeProducersResponse),
+    DescribeTransactions(DescribeTransactionsResponse),
+    ListTransactions(ListTransactionsResponse),
 }

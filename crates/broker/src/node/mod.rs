@@ -9,7 +9,7 @@
 mod check;
 mod step;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use semel_eos::{Volatile, txn};
 use semel_log::{Proposal, Room, RoomClass, SnapshotSource};
@@ -18,7 +18,7 @@ use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, Reque
 pub(crate) use step::{Asker, Step};
 
 use crate::{
-    api::{self, Reply, ViewCall},
+    api::{self, Reply, StateCall, ViewCall},
     call::{Answer, Input, NodeReply, NodeRequest, Outputs},
     room::RoomKeeper,
     settings::{Limits, Settings},
@@ -32,6 +32,8 @@ pub(crate) enum Handled {
     Reply(Reply),
     /// Answer this from the view.
     View(ViewCall),
+    /// Answer this from its copy of the state.
+    State(StateCall),
     /// Answer nothing.
     Nothing,
     /// Close the connection unanswered.
@@ -58,6 +60,15 @@ pub struct Node {
     volatile: Volatile,
     room: Box<dyn RoomKeeper>,
     last: LogSequence,
+    /// The copy of the state that questions are answered from, while one of them is.
+    copy: StateCopy,
+}
+
+/// A copy of the state and the sequence up to which it goes.
+#[derive(Default)]
+struct StateCopy {
+    at: LogSequence,
+    state: Weak<State>,
 }
 
 /// Worst case of a Tick's events, in bytes.
@@ -72,7 +83,8 @@ impl Node {
     pub fn new(settings: Arc<Settings>, state: State, last: LogSequence, room: Box<dyn RoomKeeper>) -> Self {
         let eos_settings = settings.eos();
         let limits = settings.limits();
-        Self { settings, limits, eos_settings, state, volatile: Volatile::new(), room, last }
+        let (volatile, copy) = (Volatile::new(), StateCopy::default());
+        Self { settings, limits, eos_settings, state, volatile, room, last, copy }
     }
 
     /// The first events of this incarnation: goes into the log's `Open` group before anything is served.
@@ -112,6 +124,7 @@ impl Node {
         match handled {
             Handled::Reply(reply) => answer(&mut outputs, connection, token, NodeReply::Reply(reply)),
             Handled::View(call) => answer(&mut outputs, connection, token, NodeReply::View(call)),
+            Handled::State(call) => answer(&mut outputs, connection, token, NodeReply::State(call)),
             Handled::Nothing => answer(&mut outputs, connection, token, NodeReply::Nothing),
             Handled::Close => outputs.close.push(connection),
             Handled::Defer => outputs.deferred = Some(Input::Request(request)),
@@ -148,6 +161,15 @@ impl Node {
 
     fn outputs(&self, context: &Context, proposal: Option<Proposal>) -> Outputs {
         Outputs { proposal, wake_at: self.wake_at(context.now), ..Outputs::default() }
+    }
+
+    /// The state as it is after everything proposed, shared by all questions until the next event. A clone costs
+    /// nothing by itself; what is changed while it lives is copied once.
+    fn copy(&mut self) -> Arc<State> {
+        let same = self.copy.state.upgrade().filter(|_| self.copy.at == self.last);
+        let state = same.unwrap_or_else(|| Arc::new(self.state.clone()));
+        self.copy = StateCopy { at: self.last, state: Arc::downgrade(&state) };
+        state
     }
 
     /// The state as it is after everything proposed, for the log to write as a snapshot.

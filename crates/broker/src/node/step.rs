@@ -1,6 +1,6 @@
 //! One step in progress: what a handler may read, and the one way to change the state.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use semel_eos::{
     BatchStamp, Judgement, ProduceScope, Refusal,
@@ -72,6 +72,11 @@ impl<'a> Step<'a> {
     /// Everything proposed so far, this step's own events included.
     pub(crate) fn state(&self) -> &State {
         &self.node.state
+    }
+
+    /// The same as a copy that outlives the step.
+    pub(crate) fn copy(&mut self) -> Arc<State> {
+        self.node.copy()
     }
 
     /// The connection that asks.

@@ -7,9 +7,9 @@ use semel_wire::{
     Message, Text,
     api::{
         add_offsets_to_txn::*, add_partitions_to_txn::*, api_versions::*, create_topics::*, delete_topics::*,
-        describe_cluster::*, describe_configs::*, end_txn::*, find_coordinator::*, init_producer_id::*,
-        list_offsets::*, metadata::*, offset_commit::*, offset_fetch::*, offset_for_leader_epoch::*,
-        write_txn_markers::*,
+        describe_cluster::*, describe_configs::*, describe_producers::*, describe_transactions::*,
+        end_txn::*, find_coordinator::*, init_producer_id::*, list_offsets::*, list_transactions::*,
+        metadata::*, offset_commit::*, offset_fetch::*, offset_for_leader_epoch::*, write_txn_markers::*,
     },
     frame,
 };
@@ -90,6 +90,11 @@ fn corpus(broker: &mut Broker) -> Vec<Vec<u8>> {
         DescribeConfigsResource { resource_type: 2, resource_name: text, configuration_keys: None };
     bytes_of(&DescribeConfigsRequest { resources: vec![resource], ..Default::default() }, &mut out);
     bytes_of(&DescribeClusterRequest::default(), &mut out);
+    let topics = vec![DescribeProducersTopic { name: Text::from("t"), partition_indexes: vec![index] }];
+    bytes_of(&DescribeProducersRequest { topics }, &mut out);
+    bytes_of(&DescribeTransactionsRequest { transactional_ids: vec![Text::from("tx")] }, &mut out);
+    let transactional_id_pattern = Some(Text::from("t(x|y)[a-z]*"));
+    bytes_of(&ListTransactionsRequest { transactional_id_pattern, ..Default::default() }, &mut out);
     out
 }
 

@@ -7,6 +7,7 @@
 mod bad_input;
 mod coordinator;
 mod dedup;
+mod describe;
 mod fencing;
 mod histories;
 mod hostile;

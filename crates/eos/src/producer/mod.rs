@@ -4,6 +4,7 @@
 //! EOS-02 to EOS-08. What it does not do: say who owns an id (that is `fence`), move transactions (that is `txn`).
 
 mod check;
+mod describe;
 mod entry;
 mod expire;
 mod foreign;
@@ -21,6 +22,7 @@ use semel_types::{
     TransactionNumber, TransactionalId,
 };
 
+pub use describe::Writer;
 pub(crate) use entry::AcceptedBatch;
 pub use entry::{Entry, RememberedBatch, Stub};
 pub use expire::Due;

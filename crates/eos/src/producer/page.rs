@@ -124,6 +124,16 @@ impl Page {
         }
     }
 
+    /// The entries of a slot.
+    pub(super) fn entries(&self, at: usize) -> impl Iterator<Item = &Entry> {
+        let (one, many) = match &self.slots[at].held {
+            Held::One(place) => (Some(&self.singles[usize::from(*place)]), None),
+            Held::Many(many) => (None, Some(many)),
+            Held::Nothing | Held::Stub(_) => (None, None),
+        };
+        one.into_iter().chain(many.into_iter().flat_map(|many| many.entries()))
+    }
+
     /// Numbers of entries and stubs of a slot.
     pub(super) fn counts(&self, at: usize) -> (usize, usize) {
         match &self.slots[at].held {

@@ -175,19 +175,6 @@ impl Table {
         (entries, stubs)
     }
 
-    /// Ids with an entry on a partition, as DescribeProducers lists them; walks the whole table.
-    pub fn entries_on(&self, partition: PartitionHandle) -> impl Iterator<Item = (ProducerId, Entry)> {
-        let issued = self.pages.iter().flat_map(move |(number, page)| {
-            let ids = (first_of(number).get()..).zip(0..PER_PAGE);
-            ids.filter_map(move |(id, at)| match page.find(at, partition) {
-                Known::Entry(entry) => Some((ProducerId::new(id), *entry)),
-                Known::Stub(_) | Known::Nothing => None,
-            })
-        });
-        let foreign = self.foreign.entries().filter(move |(_, entry)| entry.partition() == partition);
-        issued.chain(foreign.map(|(id, entry)| (id, *entry)))
-    }
-
     pub(super) fn slots(&self) -> impl Iterator<Item = (ProducerId, &super::slot::Slot)> {
         self.pages.iter().flat_map(|(number, page)| {
             let ids = (first_of(number).get()..).zip(&page.slots);

@@ -118,6 +118,24 @@ pub enum TransactionState {
 }
 
 impl TransactionState {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Empty,
+        Self::Ongoing,
+        Self::PrepareCommit,
+        Self::PrepareAbort,
+        Self::CompleteCommit,
+        Self::CompleteAbort,
+        Self::Dead,
+        Self::PrepareEpochFence,
+    ];
+
+    /// The state with this name, written exactly so.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
     /// Kafka's name, as in DescribeTransactions and ListTransactions.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -57,7 +57,19 @@ pub struct Serve {
     /// A TOML file or a server.properties.
     #[arg(long, value_name = "FILE", env = "SEMEL_CONFIG")]
     pub config: Option<PathBuf>,
+    /// The transaction protocol that clients are told to use: 0 and 1 classic, 2 with an epoch for each transaction
+    /// (KIP-890). For testing clients: the broker serves all of them at any time. Sets `semel.transaction.version`.
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub transaction_version: Option<u8>,
     /// A setting by Kafka's name; may be given often.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+impl Serve {
+    /// All settings given by flags, as `key=value`.
+    pub fn settings(&self) -> Vec<String> {
+        let version = self.transaction_version.map(|level| format!("semel.transaction.version={level}"));
+        self.set.iter().cloned().chain(version).collect()
+    }
 }

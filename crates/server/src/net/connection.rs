@@ -20,6 +20,7 @@ use crate::net::{
     mailbox::{Delivery, Mailbox},
     outbound::{self, Outbound, STALLED_MAX},
     slots::{Held, Slot, Slots, Stage},
+    state_call,
     view_call::{Attempt, Parked},
 };
 
@@ -294,6 +295,7 @@ impl Connection {
         let answer = match reply {
             NodeReply::Reply(reply) => Held::Bytes(encode(&head, &reply)?),
             NodeReply::View(call) => Held::View(call),
+            NodeReply::State(call) => Held::State(call),
             NodeReply::Nothing => Held::Bytes(Vec::new()),
         };
         self.slots.decide(token, answer, rests_on);
@@ -306,6 +308,10 @@ impl Connection {
             match &slot.stage {
                 Stage::Undecided => break,
                 Stage::Held { rests_on, .. } if !self.is_published(*rests_on) => break,
+                Stage::Held { answer: Held::State(_), .. } => {
+                    self.outbound.flush(&self.socket).await?;
+                    self.answer_from_state().await?;
+                }
                 Stage::Held { .. } => self.take_answer(),
                 Stage::View(_) => {
                     self.outbound.flush(&self.socket).await?;
@@ -342,6 +348,16 @@ impl Connection {
         }
     }
 
+    /// Answers the front from its copy of the state, on a thread that may take its time.
+    async fn answer_from_state(&mut self) -> Result<(), Ending> {
+        let Some(slot) = self.slots.pop() else { return Ok(()) };
+        if let Stage::Held { answer: Held::State(call), .. } = slot.stage {
+            let reply = state_call::answer(&self.shared, call).await?;
+            self.outbound.push(encode(&slot.head, &reply)?);
+        }
+        Ok(())
+    }
+
     fn is_published(&self, sequence: LogSequence) -> bool {
         self.shared.published.sequence() >= sequence
     }
@@ -355,7 +371,7 @@ impl Connection {
                 slot.stage = Stage::View(call);
                 self.slots.push_front(slot);
             }
-            Stage::Undecided | Stage::View(_) => {}
+            Stage::Held { answer: Held::State(_), .. } | Stage::Undecided | Stage::View(_) => {}
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct Shared {
     pub idle_max: Option<Duration>,
     /// Bound on reads that go to the disk.
     pub cold_reads: Semaphore,
+    /// Bound on long answers built at a time.
+    pub state_calls: Semaphore,
     /// True once the server stops.
     pub stop: watch::Receiver<bool>,
     /// One counter for all listeners: a later connection has a higher number.

@@ -12,4 +12,5 @@ pub mod listener;
 pub mod mailbox;
 pub mod outbound;
 pub mod slots;
+pub mod state_call;
 pub mod view_call;

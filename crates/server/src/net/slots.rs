@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use semel_broker::api::{Head, ViewCall};
+use semel_broker::{StateCall, api::{Head, ViewCall}};
 use semel_types::{LogSequence, RequestToken};
 
 use crate::net::budget::Share;
@@ -39,13 +39,15 @@ pub enum Held {
     Bytes(Vec<Bytes>),
     /// What the view says by then.
     View(ViewCall),
+    /// What this finds in its copy of the state.
+    State(StateCall),
 }
 
 impl Stage {
     fn held_bytes(&self) -> usize {
         match self {
             Self::Held { answer: Held::Bytes(chunks), .. } => chunks.iter().map(Bytes::len).sum(),
-            Self::Held { answer: Held::View(_), .. } | Self::Undecided | Self::View(_) => 0,
+            Self::Held { answer: Held::View(_) | Held::State(_), .. } | Self::Undecided | Self::View(_) => 0,
         }
     }
 

@@ -180,4 +180,13 @@ apis! {
     60 DescribeCluster describe_cluster "k060_describe_cluster.rs"
         (DescribeClusterRequest, DescribeClusterResponse)
         decode 0..=2, advertise 0..=2, flexible 0;
+    61 DescribeProducers describe_producers "k061_describe_producers.rs"
+        (DescribeProducersRequest, DescribeProducersResponse)
+        decode 0..=0, advertise 0..=0, flexible 0;
+    65 DescribeTransactions describe_transactions "k065_describe_transactions.rs"
+        (DescribeTransactionsRequest, DescribeTransactionsResponse)
+        decode 0..=0, advertise 0..=0, flexible 0;
+    66 ListTransactions list_transactions "k066_list_transactions.rs"
+        (ListTransactionsRequest, ListTransactionsResponse)
+        decode 0..=2, advertise 0..=2, flexible 0;
 }

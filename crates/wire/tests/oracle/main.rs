@@ -112,6 +112,9 @@ fn every_api_and_version_agrees_with_the_oracle() {
         txn_offset_commit: TxnOffsetCommitRequest, TxnOffsetCommitResponse;
         describe_configs: DescribeConfigsRequest, DescribeConfigsResponse;
         describe_cluster: DescribeClusterRequest, DescribeClusterResponse;
+        describe_producers: DescribeProducersRequest, DescribeProducersResponse;
+        describe_transactions: DescribeTransactionsRequest, DescribeTransactionsResponse;
+        list_transactions: ListTransactionsRequest, ListTransactionsResponse;
     };
     let table: Vec<_> = API_TABLE.iter().map(|spec| spec.key).collect();
     assert_eq!(compared, table, "every API is compared");

@@ -204,6 +204,16 @@ impl Broker {
         self.now.as_ms()
     }
 
+    /// Wall time in milliseconds.
+    pub fn wall_ms(&self) -> i64 {
+        self.now.as_ms() + WALL_AHEAD_MS
+    }
+
+    /// The shard's epoch, which is the coordinator's.
+    pub fn shard_epoch(&self) -> i32 {
+        semel_types::CoordinatorEpoch::from(self.state().eos.shard_epoch()).get()
+    }
+
     /// The node's state.
     pub fn state(&self) -> &State {
         self.node.state()
@@ -276,6 +286,7 @@ impl Broker {
         match (answers.next(), answers.next()) {
             (Some(NodeReply::Reply(reply)), None) => Outcome::Answer(reply),
             (Some(NodeReply::View(call)), None) => self.view(on, &call),
+            (Some(NodeReply::State(call)), None) => Outcome::Answer(call.answer()),
             (Some(NodeReply::Nothing), None) => Outcome::Silence,
             (None, None) if !self.deferred.is_empty() => Outcome::Silence,
             other => panic!("one answer for one request, not {other:?}"),

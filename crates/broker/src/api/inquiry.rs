@@ -1,0 +1,82 @@
+//! Questions about the whole state: answered from a copy of it, so that a long answer stalls nobody.
+//!
+//! Purpose: the node gives a copy of its state as it is after everything proposed before; whoever holds the connection
+//! builds the answer from it on a thread that may take its time. Invariants: the answer leaves once what the copy shows
+//! is durable, like any other; it changes nothing. What it does not do: look anything up that is not in the log.
+
+use std::{fmt, sync::Arc};
+
+use semel_types::{DurationMs, Now, WallTime};
+use semel_wire::api::{
+    describe_producers::DescribeProducersRequest, describe_transactions::DescribeTransactionsRequest,
+    list_transactions::ListTransactionsRequest,
+};
+
+use super::{Reply, k061_describe_producers, k065_describe_transactions, k066_list_transactions};
+use crate::{
+    call::Asked,
+    node::{Handled, Step},
+    state::State,
+};
+
+/// A question.
+#[derive(Clone, Debug)]
+pub enum Inquiry {
+    /// DescribeProducers.
+    Producers(Asked<DescribeProducersRequest>),
+    /// DescribeTransactions.
+    Transactions(Asked<DescribeTransactionsRequest>),
+    /// ListTransactions.
+    TransactionList(Asked<ListTransactionsRequest>),
+}
+
+/// The state at one moment, and that moment.
+#[derive(Clone)]
+pub(super) struct Cut {
+    /// The state.
+    pub(super) state: Arc<State>,
+    now: Now,
+    wall: WallTime,
+}
+
+/// A question with what is needed to answer it.
+#[derive(Clone)]
+pub struct StateCall {
+    cut: Cut,
+    inquiry: Inquiry,
+}
+
+pub(super) fn run(step: &mut Step<'_>, inquiry: &Inquiry) -> Handled {
+    let cut = Cut { state: step.copy(), now: step.context.now, wall: step.context.wall };
+    Handled::State(StateCall { cut, inquiry: inquiry.clone() })
+}
+
+impl StateCall {
+    /// Builds the answer; may take long for a large state.
+    #[must_use]
+    pub fn answer(&self) -> Reply {
+        match &self.inquiry {
+            Inquiry::Producers(asked) => k061_describe_producers::answer(&self.cut, &asked.body),
+            Inquiry::Transactions(asked) => k065_describe_transactions::answer(&self.cut, &asked.body),
+            Inquiry::TransactionList(asked) => k066_list_transactions::answer(&self.cut, &asked.body),
+        }
+    }
+}
+
+impl fmt::Debug for StateCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StateCall").field(&self.inquiry).finish()
+    }
+}
+
+impl Cut {
+    /// How long ago something was.
+    pub(super) const fn since(&self, then: Now) -> DurationMs {
+        self.now.since(then)
+    }
+
+    /// A time of the broker's clock as people and clients read it, in ms since 1970.
+    pub(super) const fn wall_ms(&self, then: Now) -> i64 {
+        self.wall.as_ms().saturating_sub(self.since(then).as_ms())
+    }
+}
