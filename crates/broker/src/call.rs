@@ -13,7 +13,10 @@ use semel_wire::api::{
     write_txn_markers::WriteTxnMarkersRequest,
 };
 
-use crate::api::{Inquiry, ProduceCall, Reply, StateCall, ViewCall};
+use crate::{
+    api::{ProduceCall, Reply, ViewCall},
+    inquiry::{Inquiry, StateCall},
+};
 
 /// Who is at the other end of a connection: stands in the fence log and in messages to a fenced producer.
 #[derive(Clone, PartialEq, Eq, Debug)]

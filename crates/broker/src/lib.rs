@@ -19,6 +19,7 @@ mod call;
 pub mod catalog;
 mod common;
 mod facts;
+mod inquiry;
 pub mod node;
 mod offsets;
 pub mod room;
@@ -28,6 +29,7 @@ pub mod topic_name;
 
 pub use call::{Answer, Asked, Call, ClientInfo, Input, NodeReply, NodeRequest, Outputs};
 pub use facts::{Endpoint, Facts};
+pub use inquiry::{Inquiry, StateCall};
 pub use node::Node;
 pub use room::{RoomKeeper, Unlimited};
 pub use settings::Settings;

@@ -15,8 +15,8 @@ use semel_wire::api::describe_producers::{
     DescribeProducersTopic, DescribeProducersTopicResponse, ProducerDescription,
 };
 
-use super::{Reply, inquiry::Cut};
-use crate::common::find;
+use super::Reply;
+use crate::{common::find, inquiry::Cut};
 
 type Found = BTreeMap<PartitionHandle, Vec<ProducerDescription>>;
 

@@ -16,7 +16,8 @@ use semel_wire::{
     },
 };
 
-use super::{Reply, inquiry::Cut};
+use super::Reply;
+use crate::inquiry::Cut;
 
 /// Where Kafka keeps offsets, and in how many partitions by default.
 const OFFSETS_TOPIC: &str = "__consumer_offsets";

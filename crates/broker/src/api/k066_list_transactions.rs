@@ -16,7 +16,8 @@ use semel_wire::{
     api::list_transactions::{ListTransactionsRequest, ListTransactionsResponse, ListedTransaction},
 };
 
-use super::{Reply, inquiry::Cut};
+use super::Reply;
+use crate::inquiry::Cut;
 
 /// Memory that a client's pattern may take.
 const PATTERN_BYTES_MAX: usize = 1 << 20;

@@ -7,7 +7,6 @@
 //! What it does not do: sockets, waiting, ordering of answers.
 
 pub mod answer;
-mod inquiry;
 mod k000_produce;
 mod k001_fetch;
 mod k002_list_offsets;
@@ -58,10 +57,10 @@ use semel_wire::{
 use crate::{
     call::{Asked, Call},
     facts::Facts,
+    inquiry::{self, Cut, Inquiry},
     node::{Handled, Step},
 };
 
-pub use inquiry::{Inquiry, StateCall};
 pub use k000_produce::{BatchFault, CheckedBatch, ProduceCall, ProduceTopicCall};
 pub use k001_fetch::FetchPlan;
 pub use k002_list_offsets::OffsetsPlan;
@@ -254,6 +253,15 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
         Call::TxnOffsetCommit(asked) => k028_txn_offset_commit::run(step, asked),
         Call::Inquire(inquiry) => inquiry::run(step, inquiry),
         Call::CreateMissing { names, metadata } => k003_metadata::create_missing(step, names, metadata),
+    }
+}
+
+/// Answers a question from a copy of the state.
+pub(crate) fn answer_inquiry(cut: &Cut, inquiry: &Inquiry) -> Reply {
+    match inquiry {
+        Inquiry::Producers(asked) => k061_describe_producers::answer(cut, &asked.body),
+        Inquiry::Transactions(asked) => k065_describe_transactions::answer(cut, &asked.body),
+        Inquiry::TransactionList(asked) => k066_list_transactions::answer(cut, &asked.body),
     }
 }
 

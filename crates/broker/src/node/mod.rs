@@ -18,8 +18,9 @@ use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, Reque
 pub(crate) use step::{Asker, Step};
 
 use crate::{
-    api::{self, Reply, StateCall, ViewCall},
+    api::{self, Reply, ViewCall},
     call::{Answer, Input, NodeReply, NodeRequest, Outputs},
+    inquiry::StateCall,
     room::RoomKeeper,
     settings::{Limits, Settings},
     state::State,

@@ -5,7 +5,7 @@
 
 use std::{io, sync::Arc};
 
-use semel_broker::api::{Reply, StateCall};
+use semel_broker::{StateCall, api::Reply};
 use tokio::sync::Semaphore;
 
 use crate::net::listener::Shared;

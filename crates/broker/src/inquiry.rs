@@ -12,8 +12,8 @@ use semel_wire::api::{
     list_transactions::ListTransactionsRequest,
 };
 
-use super::{Reply, k061_describe_producers, k065_describe_transactions, k066_list_transactions};
 use crate::{
+    api::{self, Reply},
     call::Asked,
     node::{Handled, Step},
     state::State,
@@ -32,9 +32,9 @@ pub enum Inquiry {
 
 /// The state at one moment, and that moment.
 #[derive(Clone)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// The state.
-    pub(super) state: Arc<State>,
+    pub(crate) state: Arc<State>,
     now: Now,
     wall: WallTime,
 }
@@ -46,7 +46,7 @@ pub struct StateCall {
     inquiry: Inquiry,
 }
 
-pub(super) fn run(step: &mut Step<'_>, inquiry: &Inquiry) -> Handled {
+pub(crate) fn run(step: &mut Step<'_>, inquiry: &Inquiry) -> Handled {
     let cut = Cut { state: step.copy(), now: step.context.now, wall: step.context.wall };
     Handled::State(StateCall { cut, inquiry: inquiry.clone() })
 }
@@ -55,11 +55,7 @@ impl StateCall {
     /// Builds the answer; may take long for a large state.
     #[must_use]
     pub fn answer(&self) -> Reply {
-        match &self.inquiry {
-            Inquiry::Producers(asked) => k061_describe_producers::answer(&self.cut, &asked.body),
-            Inquiry::Transactions(asked) => k065_describe_transactions::answer(&self.cut, &asked.body),
-            Inquiry::TransactionList(asked) => k066_list_transactions::answer(&self.cut, &asked.body),
-        }
+        api::answer_inquiry(&self.cut, &self.inquiry)
     }
 }
 
@@ -71,12 +67,12 @@ impl fmt::Debug for StateCall {
 
 impl Cut {
     /// How long ago something was.
-    pub(super) const fn since(&self, then: Now) -> DurationMs {
+    pub(crate) const fn since(&self, then: Now) -> DurationMs {
         self.now.since(then)
     }
 
     /// A time of the broker's clock as people and clients read it, in ms since 1970.
-    pub(super) const fn wall_ms(&self, then: Now) -> i64 {
+    pub(crate) const fn wall_ms(&self, then: Now) -> i64 {
         self.wall.as_ms().saturating_sub(self.since(then).as_ms())
     }
 }
