@@ -6,7 +6,10 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use semel_broker::{StateCall, api::{Head, ViewCall}};
+use semel_broker::{
+    StateCall,
+    api::{Head, ViewCall},
+};
 use semel_types::{LogSequence, RequestToken};
 
 use crate::net::budget::Share;
