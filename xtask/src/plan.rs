@@ -106,6 +106,20 @@ pub fn all(project: &Project) -> Vec<Step> {
             ..Step::tool("advisories", "known faults of dependencies", tools::advisories)
         },
         Step::tool("tests", "all Rust tests", tools::tests),
+        Step::cargo(
+            "dropped-rules",
+            "random histories notice each rule of the core that is left out",
+            &[
+                "test",
+                "--package",
+                "semel-eos",
+                "--features",
+                "dropped-rules",
+                "--test",
+                "histories",
+                "dropped",
+            ],
+        ),
         Step::cargo("doc-tests", "examples in the documentation", &["test", "--workspace", "--doc"]),
     ];
     let clients = clients::find(project);

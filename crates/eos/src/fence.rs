@@ -19,6 +19,7 @@ use semel_types::{ProducerEpoch, ProducerId, ProducerStamp, TransactionalId};
 
 use crate::{
     Refusal,
+    dropped::{Rule, keeps},
     producer::OwnedSlot,
     txn::{FenceLog, Remembered, TransactionalIdEntry},
 };
@@ -91,6 +92,9 @@ pub enum Successor {
 /// What comes after an identity (F4 and every bump). 32767 is never given to an owned id.
 #[must_use]
 pub fn successor(identity: ProducerStamp) -> Successor {
+    if !keeps(Rule::Rotation) {
+        return Successor::Bumped(ProducerStamp { epoch: identity.epoch.next(), ..identity });
+    }
     match identity.epoch.bumped() {
         Some(epoch) => Successor::Bumped(ProducerStamp { epoch, ..identity }),
         None => Successor::NewProducer,
@@ -124,15 +128,15 @@ pub fn batch_owner(slot: Option<&OwnedSlot>, claim: Claim<'_>, fences: &FenceLog
         return if claim.transactional { Err(Refusal::WrongOwner { owner: None }) } else { Ok(()) };
     };
     let owner = &slot.owner;
-    if !claim.transactional {
+    if !claim.transactional && keeps(Rule::PlainOfOwned) {
         return Err(Refusal::PlainBatchOfOwnedId { owner: owner.clone() });
     }
-    if claim.transactional_id != Some(owner) {
+    if claim.transactional_id != Some(owner) && keeps(Rule::PlainOfOwned) {
         return Err(Refusal::WrongOwner { owner: Some(owner.clone()) });
     }
     let sent = claim.stamp;
     let current = (!slot.closed).then_some(ProducerStamp { id: sent.id, epoch: slot.epoch });
-    if current == Some(sent) {
+    if current == Some(sent) || !keeps(Rule::OwnersIdentity) {
         return Ok(());
     }
     Err(Refusal::Fenced { sent, current, since: None, fence: fences.of_victim(owner, sent) })

@@ -8,6 +8,8 @@ use alloc::vec::Vec;
 use semel_events::{Decode, DecodeError, Encode, Event, ProducerIdsReserved, Reader};
 use semel_types::{PRODUCER_ID_BASE_LIMIT, PRODUCER_ID_BASE_STEP, PRODUCER_ID_BLOCK, ProducerId};
 
+use crate::dropped::{Rule, keeps};
+
 /// What is reserved: all ids from the base to the end of the last block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ProducerIds {
@@ -73,7 +75,8 @@ impl IdBlock {
     /// and becomes the volatile block when the decision is applied.
     pub fn issue(&mut self, ids: &ProducerIds, entropy: &[u8; 32], events: &mut Vec<Event>) -> ProducerId {
         if self.is_empty() {
-            let first = self.end.max(ids.end);
+            let reserved = if keeps(Rule::IdsOnce) { ids.end } else { ids.first };
+            let first = self.end.max(reserved);
             self.next = if first == ProducerId::default() { random_base(entropy) } else { first };
             self.end = ProducerId::new(self.next.get().saturating_add(PRODUCER_ID_BLOCK));
             events.push(ProducerIdsReserved { first: self.next, end: self.end }.into());

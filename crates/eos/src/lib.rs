@@ -21,6 +21,7 @@
 extern crate alloc;
 
 pub mod check;
+pub mod dropped;
 pub mod fence;
 pub mod ids;
 mod pages;

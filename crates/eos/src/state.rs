@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Version of the snapshot form.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Everything of the core that the log holds. A clone shares all pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -41,14 +41,15 @@ pub struct State {
 pub(crate) struct Doubt {
     /// Ids below this one were issued before it.
     below: ProducerId,
-    /// Its event.
-    since: LogSequence,
+    /// The broker's time then.
+    since: Now,
 }
 
 impl Doubt {
-    /// True if an issued id is in doubt: until its next accepted batch.
-    pub(crate) fn is_of(&self, id: ProducerId, accepted_at: LogSequence) -> bool {
-        id < self.below && accepted_at < self.since
+    /// True if what an issued id wrote on a partition is in doubt: until its next accepted batch there. `None` if
+    /// nothing is known of it there.
+    pub(crate) fn is_of(&self, id: ProducerId, last_written: Option<Now>) -> bool {
+        id < self.below && last_written.is_none_or(|last| last <= self.since)
     }
 }
 
@@ -64,7 +65,7 @@ impl State {
         let epoch = LeaderEpoch::from(self.shard_epoch);
         self.last_now = self.last_now.max(time_of(event).unwrap_or(self.last_now));
         match event {
-            Event::ShardStarted(event) => self.apply_started(sequence, event),
+            Event::ShardStarted(event) => self.apply_started(event),
             Event::ProducerIdsReserved(event) => self.ids.apply_reserved(event),
             Event::TopicCreated(event) => self.partitions.apply_created(event),
             Event::TopicDeleted(event) => {
@@ -86,11 +87,11 @@ impl State {
         }
     }
 
-    fn apply_started(&mut self, sequence: LogSequence, event: &ShardStarted) {
+    fn apply_started(&mut self, event: &ShardStarted) {
         self.cluster = event.cluster;
         self.shard_epoch = event.shard_epoch;
         if event.may_have_lost_writes {
-            self.doubt = Doubt { below: self.ids.end(), since: sequence };
+            self.doubt = Doubt { below: self.ids.end(), since: event.now };
         }
     }
 

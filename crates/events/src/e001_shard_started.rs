@@ -18,7 +18,7 @@ record! {
         /// Wall clock at start.
         wall: WallTime,
         /// The stop before was not clean and acknowledged writes may be missing (durability `interval`): until its
-        /// next accepted batch, an id issued before here is told 59 instead of 45.
+        /// next accepted batch on a partition, an id issued before here is told 59 there instead of 45.
         may_have_lost_writes: bool,
         /// Version of the server, for people who read the log.
         software: String,

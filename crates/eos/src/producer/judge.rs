@@ -12,6 +12,7 @@ use semel_types::{
 use super::{BatchStamp, Judgement, Known, OwnedSlot, ProduceScope, RememberedBatch};
 use crate::{
     State, Volatile,
+    dropped::{Rule, keeps},
     fence::{self, Claim, EpochStanding},
     refusal::Refusal,
 };
@@ -25,7 +26,7 @@ pub struct ProducerView<'a> {
     pub open: Option<TransactionNumber>,
     /// This partition may have dropped what it knew of the id, or the id was never issued here.
     pub may_have_forgotten: bool,
-    /// The id was issued before a start that may have lost writes, has no owner, and had no batch accepted since.
+    /// The id was issued before a start that may have lost writes, has no owner, and had no batch accepted here since.
     pub may_have_lost_writes: bool,
     /// A lower sequence of the same epoch was refused here for want of room and not judged since.
     pub refused_for_room: bool,
@@ -94,10 +95,12 @@ impl State {
         let view = ProducerView {
             known: found.known,
             open: found.owned.and_then(|owned| owned.open),
-            may_have_forgotten: !found.issued || id < place.may_have_forgotten(),
+            may_have_forgotten: !found.issued
+                || (id < place.may_have_forgotten() && keeps(Rule::NewTopicDoubts)),
             may_have_lost_writes: found.owned.is_none()
                 && found.issued
-                && self.doubt.is_of(id, found.accepted_at),
+                && keeps(Rule::UncleanDoubts)
+                && self.doubt.is_of(id, found.known.on_file().map(|file| file.since)),
             refused_for_room: volatile.produce.was_refused_below(partition, stamp),
         };
         Judgement::of(verdict(&view, stamp), stamp, place.log_start())
@@ -119,8 +122,10 @@ impl State {
         fence::batch_owner(owned, claim, self.transactions.fences())?;
         let connection = scope.connection;
         match volatile.produce.superseded_by(stamp.producer, connection) {
-            Some(highest) => Err(Refusal::SupersededConnection { connection, highest }),
-            None => Ok(()),
+            Some(highest) if keeps(Rule::ProduceOrder) => {
+                Err(Refusal::SupersededConnection { connection, highest })
+            }
+            Some(_) | None => Ok(()),
         }
     }
 }
@@ -162,7 +167,10 @@ pub fn verdict(view: &ProducerView<'_>, batch: &BatchStamp) -> Finding {
         return starts(view, batch, forgotten);
     };
     match fence::standing(batch.producer.epoch, on_file.epoch) {
-        EpochStanding::Older => Finding::Fenced { current: on_file.epoch, since: on_file.since },
+        EpochStanding::Older if keeps(Rule::OlderEpoch) => {
+            Finding::Fenced { current: on_file.epoch, since: on_file.since }
+        }
+        EpochStanding::Older => starts(view, batch, view.may_have_lost_writes),
         EpochStanding::Newer => starts(view, batch, view.may_have_lost_writes),
         EpochStanding::Current => same_epoch(view, batch, &on_file),
     }
@@ -170,7 +178,7 @@ pub fn verdict(view: &ProducerView<'_>, batch: &BatchStamp) -> Finding {
 
 /// The first batch of an epoch starts at 0.
 fn starts(view: &ProducerView<'_>, batch: &BatchStamp, forgotten: bool) -> Finding {
-    if batch.first_sequence == Sequence::ZERO {
+    if batch.first_sequence == Sequence::ZERO || !keeps(Rule::FirstAtZero) {
         Finding::Append
     } else {
         missing(view, Sequence::ZERO, forgotten)
@@ -186,6 +194,8 @@ fn same_epoch(view: &ProducerView<'_>, batch: &BatchStamp, on_file: &OnFile) -> 
     let last = on_file.last;
     match batch.first_sequence.against(last, on_file.wrapped) {
         SequencePosition::Next => Finding::Append,
+        SequencePosition::Beyond if !keeps(Rule::Gap) => Finding::Append,
+        SequencePosition::AtOrBelow if !keeps(Rule::Retry) => Finding::Append,
         SequencePosition::Beyond => missing(view, last.next(), view.may_have_lost_writes),
         SequencePosition::AtOrBelow if batch.transactional && !is_of_open_transaction(view, batch) => {
             Finding::Stray { last }
@@ -197,6 +207,9 @@ fn same_epoch(view: &ProducerView<'_>, batch: &BatchStamp, on_file: &OnFile) -> 
 
 /// True if the batch starts in what the open transaction itself wrote here. A stub counts as an ended transaction.
 fn is_of_open_transaction(view: &ProducerView<'_>, batch: &BatchStamp) -> bool {
+    if !keeps(Rule::Stray) {
+        return true;
+    }
     match (view.open, view.known) {
         (Some(number), Known::Entry(entry)) => entry.is_of_transaction(number, batch.first_sequence),
         (Some(_), Known::Stub(_) | Known::Nothing) | (None, _) => false,
@@ -215,7 +228,7 @@ fn stored(known: Known<'_>, batch: &BatchStamp, last: Sequence) -> Finding {
         Known::Stub(_) | Known::Nothing => None,
     };
     match remembered {
-        Some(stored) if stored.checksum == batch.checksum => Finding::Retry(stored),
+        Some(stored) if stored.checksum == batch.checksum || !keeps(Rule::Payload) => Finding::Retry(stored),
         Some(stored) => Finding::OtherPayload(stored),
         None => Finding::AlreadyStored { last },
     }

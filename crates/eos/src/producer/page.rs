@@ -6,13 +6,14 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use semel_types::{LogSequence, Now, PartitionHandle};
+use semel_types::{Now, PartitionHandle};
 
 use super::{
     Entry, Stub,
     entry::AcceptedBatch,
     slot::{Before, Fate, Held, Known, Many, Slot},
 };
+use crate::dropped::{Rule, keeps};
 
 /// Producer ids in one page.
 pub(super) const PER_PAGE: usize = 64;
@@ -71,6 +72,7 @@ impl Sweep<'_> {
     fn fate(&self, entry: &Entry) -> Fate {
         match ((self.exists)(entry.partition()), entry.appended_at() < self.idle_since) {
             (false, _) => Fate::Go,
+            (true, true) if !keeps(Rule::StubStays) => Fate::Go,
             (true, true) => Fate::Shrink,
             (true, false) => Fate::Stay,
         }
@@ -93,8 +95,7 @@ impl Default for Page {
 }
 
 impl Slot {
-    pub(super) const EMPTY: Self =
-        Self { owned: None, held: Held::Nothing, accepted_at: LogSequence::new(0) };
+    pub(super) const EMPTY: Self = Self { owned: None, held: Held::Nothing };
 
     pub(super) fn is_open(&self) -> bool {
         self.owned.as_ref().is_some_and(|owned| owned.open.is_some())
@@ -145,9 +146,8 @@ impl Page {
     }
 
     /// Records an accepted batch.
-    pub(super) fn append(&mut self, at: usize, batch: &AcceptedBatch, sequence: LogSequence) -> Change {
+    pub(super) fn append(&mut self, at: usize, batch: &AcceptedBatch) -> Change {
         self.hints.idle = self.hints.idle.min(batch.now);
-        self.slots[at].accepted_at = sequence;
         let before = match &mut self.slots[at].held {
             Held::Nothing => {
                 self.add_single(at, Entry::new(batch));

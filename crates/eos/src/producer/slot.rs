@@ -6,7 +6,7 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use semel_types::{LogSequence, PartitionHandle, ProducerEpoch, TransactionNumber, TransactionalId};
+use semel_types::{PartitionHandle, ProducerEpoch, TransactionNumber, TransactionalId};
 
 use super::{Entry, Stub, entry::AcceptedBatch};
 
@@ -42,8 +42,6 @@ pub enum Known<'a> {
 pub(super) struct Slot {
     pub(super) owned: Option<Arc<OwnedSlot>>,
     pub(super) held: Held,
-    /// The event of the last accepted batch.
-    pub(super) accepted_at: LogSequence,
 }
 
 /// Where a producer's entries are.

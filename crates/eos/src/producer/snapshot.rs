@@ -65,7 +65,6 @@ impl Encode for Page {
         for (at, slot) in used() {
             out.push(at);
             slot.owned.as_deref().cloned().encode(out);
-            slot.accepted_at.encode(out);
             self.encode_held(&slot.held, out);
         }
     }
@@ -100,9 +99,8 @@ impl Decode for Page {
             let at = place(reader, next)?;
             next = at + 1;
             let owned: Option<OwnedSlot> = Decode::decode(reader)?;
-            let accepted_at = Decode::decode(reader)?;
             let held = decode_held(reader, &mut singles)?;
-            page.slots[at] = Slot { owned: owned.map(Arc::new), held, accepted_at };
+            page.slots[at] = Slot { owned: owned.map(Arc::new), held };
         }
         page.singles = singles.iter().map_while(|single| *single).collect();
         if page.singles.len() == singles.iter().flatten().count() {

@@ -53,8 +53,6 @@ pub(crate) struct Found<'a> {
     pub(crate) owned: Option<&'a OwnedSlot>,
     pub(crate) known: Known<'a>,
     pub(crate) issued: bool,
-    /// The event of the id's last accepted batch; 0 if there is none.
-    pub(crate) accepted_at: LogSequence,
 }
 
 /// Page and place of an id.
@@ -73,20 +71,15 @@ impl Table {
     pub(crate) fn find(&self, ids: &ProducerIds, id: ProducerId, partition: PartitionHandle) -> Found<'_> {
         if !ids.is_issued(id) {
             let known = self.foreign.find(id, partition);
-            return Found { owned: None, known, issued: false, accepted_at: LogSequence::default() };
+            return Found { owned: None, known, issued: false };
         }
         let (page, at) = place(id);
         let Some(page) = self.pages.get(page) else {
             let (owned, known) = (None, Known::Nothing);
-            return Found { owned, known, issued: true, accepted_at: LogSequence::default() };
+            return Found { owned, known, issued: true };
         };
         let slot = &page.slots[at];
-        Found {
-            owned: slot.owned.as_deref(),
-            known: page.find(at, partition),
-            issued: true,
-            accepted_at: slot.accepted_at,
-        }
+        Found { owned: slot.owned.as_deref(), known: page.find(at, partition), issued: true }
     }
 
     /// Records an accepted batch.
@@ -102,7 +95,7 @@ impl Table {
         }
         let (page, at) = place(id);
         let (page, summary) = self.pages.entry(page);
-        let change = page.append(at, batch, sequence);
+        let change = page.append(at, batch);
         *summary = summary.earlier(page.hints);
         self.hints = self.hints.earlier(*summary);
         self.count(change);

@@ -9,7 +9,11 @@ use semel_types::{ProducerStamp, TransactionNumber, TransactionalId, WallTime};
 use super::{
     Coordinator, Fence, FenceCause, MadeBy, Members, OpenTransaction, Phase, Remembered, TransactionalIdEntry,
 };
-use crate::{fence, producer::Table};
+use crate::{
+    dropped::{Rule, keeps},
+    fence,
+    producer::Table,
+};
 
 impl Coordinator {
     /// Applies what concerns transactions: events 20 to 23. Slots of the producer table change through its methods.
@@ -35,14 +39,18 @@ impl Coordinator {
     fn apply_initialized(&mut self, event: &TransactionalIdInitialized, producers: &mut Table) {
         let before = self.get(&event.id).cloned();
         let last_number = before.as_ref().map(|entry| entry.last_number).unwrap_or_default();
+        let kept =
+            before.as_ref().and_then(|entry| entry.remembered).filter(|_| !keeps(Rule::TakeoverClearsPair));
         if let Some(before) = before {
             self.fences.extend(initialized_fence(event, &before));
             replace(producers, &event.id, before.identity, event.identity);
         } else {
             producers.set_identity(event.identity, &event.id);
         }
-        let remembered =
-            event.carried.map(|stamp| Remembered { stamp, number: last_number, made_by: MadeBy::Recovery });
+        let remembered = event
+            .carried
+            .map(|stamp| Remembered { stamp, number: last_number, made_by: MadeBy::Recovery })
+            .or(kept);
         let entry = TransactionalIdEntry {
             identity: event.identity,
             timeout: event.timeout,

@@ -10,6 +10,7 @@ use semel_types::{
 use super::{Command, Decision, OpenTransaction, Reply, Request, TransactionalIdEntry};
 use crate::{
     Change, OrderedApi, Refusal, RefusedRequest, State, Volatile,
+    dropped::{Rule, keeps},
     fence::{self, IdentityStanding, Successor},
     ids::IdBlock,
 };
@@ -109,7 +110,7 @@ impl<'a> Draft<'a> {
     pub(super) fn in_order(&mut self, id: &TransactionalId, api: OrderedApi) -> Result<(), Refusal> {
         let connection = self.connection;
         match self.volatile.highest_connection(id, api) {
-            Some(highest) if connection < highest => {
+            Some(highest) if connection < highest && keeps(Rule::CoordinatorOrder) => {
                 Err(Refusal::SupersededConnection { connection, highest })
             }
             Some(_) | None => {

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     Change, OrderedApi, Refusal, Settings,
+    dropped::{Rule, keeps},
     fence::{self, IdentityStanding},
 };
 
@@ -72,6 +73,7 @@ fn recover(
 ) -> Result<Reply, Refusal> {
     match fence::identity(entry, pair) {
         IdentityStanding::Current => Ok(replace(draft, entry, asked, InitCause::Recovery)),
+        _ if !keeps(Rule::RecoveryByPair) => Ok(replace(draft, entry, asked, InitCause::Recovery)),
         IdentityStanding::Remembered(_) => Ok(Reply::Identity(entry.identity)),
         IdentityStanding::OtherProducer | IdentityStanding::Fenced => {
             Err(draft.fenced(asked.id, pair, entry))
@@ -86,7 +88,7 @@ fn replace(
     asked: &Asked<'_>,
     cause: InitCause,
 ) -> Reply {
-    if let Some(open) = entry.open() {
+    if let Some(open) = entry.open().filter(|_| keeps(Rule::TakeoverAborts)) {
         let end = End {
             id: asked.id,
             outcome: Outcome::Abort,

@@ -50,6 +50,7 @@ use semel_types::{Context, Now, PartitionHandle};
 
 use crate::{
     Admission, BatchStamp, ProduceScope, Refusal, Settings, State, Volatile,
+    dropped::{Rule, keeps},
     fence::{self, IdentityStanding},
 };
 use add::{Growth, extension};
@@ -106,6 +107,7 @@ pub(crate) fn admit(
     let entry = state.transactions.get(id).ok_or_else(unknown)?;
     match fence::identity(entry, stamp.producer) {
         IdentityStanding::Current => {}
+        _ if !keeps(Rule::OwnersIdentity) => {}
         IdentityStanding::Remembered(_) | IdentityStanding::OtherProducer | IdentityStanding::Fenced => {
             let fences = state.transactions.fences();
             return Err(fence::fenced(id, stamp.producer, Some(entry.identity), fences));
@@ -115,7 +117,8 @@ pub(crate) fn admit(
         return Ok(Admission { extension: None, transaction: Some(open.number) });
     }
     match scope.protocol {
-        Protocol::Classic => Err(Refusal::NotInTransaction { partition }),
+        Protocol::Classic if keeps(Rule::Membership) => Err(Refusal::NotInTransaction { partition }),
+        Protocol::Classic => Ok(Admission { extension: None, transaction: None }),
         protocol @ Protocol::Version2 => {
             let growth = Growth { partitions: &[partition], group: None, protocol };
             let extension = extension(entry, id, &growth, now)?;

@@ -6,7 +6,10 @@ use semel_events::{EndCause, Event, ShardStarted};
 use semel_types::{ClusterId, ConnectionNumber, Context, ShardId};
 
 use super::{draft::Draft, timeout::abort};
-use crate::{State, Volatile};
+use crate::{
+    State, Volatile,
+    dropped::{Rule, keeps},
+};
 
 /// The one shard of a node with local files.
 const SHARD: ShardId = ShardId::new(0);
@@ -28,7 +31,7 @@ pub fn start(state: &State, context: &Context, may_have_lost_writes: bool, softw
         software: software.into(),
     };
     draft.events.push(started.into());
-    if may_have_lost_writes {
+    if may_have_lost_writes && keeps(Rule::UncleanAborts) {
         for (_, id) in state.transactions.deadlines() {
             let Ok(entry) = draft.entry(id) else { continue };
             abort(&mut draft, id, entry, EndCause::UncleanStart, None);

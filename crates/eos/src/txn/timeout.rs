@@ -11,7 +11,11 @@ use super::{
     draft::{Draft, End},
     expire,
 };
-use crate::{Settings, State, fence};
+use crate::{
+    Settings, State,
+    dropped::{Rule, keeps},
+    fence,
+};
 
 /// Transactions aborted in one step, at most.
 const ABORTS_PER_STEP: usize = 256;
@@ -69,7 +73,8 @@ pub(super) fn abort(
     author: Option<&Author>,
 ) {
     let Some(open) = entry.open() else { return };
-    let identity_after = draft.successor(entry.identity);
+    let identity_after =
+        if keeps(Rule::AbortBumps) { draft.successor(entry.identity) } else { entry.identity };
     let end = End {
         id,
         outcome: Outcome::Abort,

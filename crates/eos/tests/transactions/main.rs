@@ -6,7 +6,6 @@ mod exhaustion;
 mod fences;
 mod founding;
 mod model;
-mod property;
 mod stricter;
 mod table;
 mod time;

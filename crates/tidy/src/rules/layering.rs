@@ -24,11 +24,23 @@ const EDGES: [(&str, &[&str]); 12] = [
     ("xtask", &[]),
 ];
 
+/// The feature that lets tests drop a rule, and the one manifest that may name it.
+const SWITCHES: &str = "dropped-rules";
+const SWITCHES_OF: &str = "crates/eos/Cargo.toml";
+
 /// What the tests of the crates above the core may use besides.
 const TEST_TOOLS: [&str; 2] = ["certify", "sim"];
 
 pub(super) fn edges(tree: &Tree) -> Vec<Violation> {
-    manifests(tree).flat_map(|(file, name)| forbidden_edges(file, name)).collect()
+    let mut found: Vec<_> = manifests(tree).flat_map(|(file, name)| forbidden_edges(file, name)).collect();
+    let others =
+        tree.files().iter().filter(|file| file.path.ends_with("Cargo.toml") && file.path != SWITCHES_OF);
+    let message = "switches that drop rules are for the core's own tests: no crate may turn them on";
+    for file in others {
+        let lines = file.lines().filter(|(_, text)| text.contains(SWITCHES));
+        found.extend(lines.map(|(line, _)| at(file, line, Rule::Layering, message)));
+    }
+    found
 }
 
 pub(super) fn lints(tree: &Tree) -> Vec<Violation> {
@@ -119,6 +131,13 @@ mod tests {
         assert_eq!(found("eos", "[dependencies.semel-broker]\nworkspace = true\n"), [1]);
         assert_eq!(found("eos", "[target.'cfg(unix)'.dependencies]\nsemel-groups.workspace = true\n"), [2]);
         assert_eq!(found("eos", "[dev-dependencies]\nsemel-sim.workspace = true\n"), [2]);
+    }
+
+    #[test]
+    fn switches_that_drop_rules_are_turned_on_nowhere_else() {
+        let on = "[dependencies]\nsemel-eos = { workspace = true, features = [\"dropped-rules\"] }\n";
+        assert_eq!(found("broker", on), [2]);
+        assert!(found("eos", "[features]\ndropped-rules = []\n").is_empty());
     }
 
     #[test]
