@@ -30,6 +30,14 @@ final class Broker implements AutoCloseable {
         admin = Admin.create(Map.of("bootstrap.servers", bootstrap));
     }
 
+    String bootstrap() {
+        return bootstrap;
+    }
+
+    Admin admin() {
+        return admin;
+    }
+
     String name(String what) {
         return "java-" + run + "-" + what;
     }

@@ -54,6 +54,7 @@ final class Suite {
             checks.check("transaction_times_out", suite::transactionTimesOut);
             checks.check("offsets_in_a_transaction", suite::offsetsInATransaction);
             checks.check("offsets_without_a_transaction", suite::offsetsWithoutATransaction);
+            new Administration(broker).run(checks);
             checks.stricter("takeover_in_one_request", NO_MARKERS_YET, suite::takeoverInOneRequest);
         }
         behindTheRelay(checks, System.getenv("RELAYED"));
