@@ -32,6 +32,7 @@ func main() {
 	check("fenced_on_send_offsets", fencedOnSendOffsets)
 	check("transaction_times_out", transactionTimesOut)
 	check("offsets_in_a_transaction", offsetsInATransaction)
+	check("epochs_run_out", epochsRunOut)
 	stricter("takeover_in_one_request", "it answers CONCURRENT_TRANSACTIONS until the markers are written",
 		takeoverInOneRequest)
 	behindTheRelay(os.Getenv("RELAYED"))

@@ -82,6 +82,11 @@ pub fn use_broker(bootstrap: String) {
     *BOOTSTRAP.lock().unwrap() = bootstrap;
 }
 
+/// Where it listens.
+pub fn bootstrap() -> String {
+    BOOTSTRAP.lock().unwrap().clone()
+}
+
 fn config() -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", BOOTSTRAP.lock().unwrap().as_str());

@@ -2,6 +2,7 @@
 
 mod broker;
 mod checks;
+mod epochs;
 
 use std::env;
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
     check("fenced_on_send_offsets", fenced_on_send_offsets);
     check("transaction_times_out", transaction_times_out);
     check("offsets_in_a_transaction", offsets_in_a_transaction);
+    check("epochs_run_out", epochs_run_out);
     stricter(
         "takeover_in_one_request",
         "it answers CONCURRENT_TRANSACTIONS until the markers are written",
@@ -226,6 +228,28 @@ fn offsets_in_a_transaction() {
     send_offset(&producer, &group, &group, 9).expect("send offset 9");
     producer.abort_transaction(LIMIT).expect("abort");
     eventually(is_at_five, "offset after an abort");
+}
+
+/// The last epoch of a producer id: the next instance goes on under another producer id.
+fn epochs_run_out() {
+    let topic = create_topic("epochs", 1);
+    let first = epochs::raise(&topic, epochs::LAST - 1);
+    for instance in ["a", "b"] {
+        let producer = initialised(&topic, &[]);
+        for transaction in 0..3 {
+            producer.begin_transaction().expect("begin");
+            send(&producer, &topic, &format!("{instance}{transaction}"));
+            let ended = if transaction == 1 {
+                producer.abort_transaction(LIMIT)
+            } else {
+                producer.commit_transaction(LIMIT)
+            };
+            ended.expect("end");
+        }
+    }
+    let expected = ["a0", "a2", "b0", "b2"].map(str::to_owned).to_vec();
+    equal(expected, read(&topic, 0, Isolation::Committed), "read_committed");
+    assert_ne!(epochs::raise(&topic, 0), first, "another producer id");
 }
 
 fn takeover_in_one_request() {

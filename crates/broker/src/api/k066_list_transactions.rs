@@ -4,7 +4,7 @@
 //! and match nothing; if a request names only such, nothing is listed. A pattern is a regular expression of RE2 that
 //! must match the whole id; a bad one is 128.
 //! Version notes: 1 filters by age (KIP-994); 2 by pattern (KIP-1152).
-//! Unlike Kafka: an age is that of an open transaction, so an id without one never passes the filter by age.
+//! Unlike Kafka: an age is that of an open transaction; Kafka also lists every id without one, as long as it is idle.
 
 use std::collections::BTreeSet;
 

@@ -11,6 +11,7 @@ mod rig;
 mod salvage;
 mod start;
 mod stop;
+mod time;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -55,6 +55,7 @@ final class Suite {
             checks.check("offsets_in_a_transaction", suite::offsetsInATransaction);
             checks.check("offsets_without_a_transaction", suite::offsetsWithoutATransaction);
             new Administration(broker).run(checks);
+            checks.check("epochs_run_out", suite::epochsRunOut);
             checks.stricter("takeover_in_one_request", NO_MARKERS_YET, suite::takeoverInOneRequest);
         }
         behindTheRelay(checks, System.getenv("RELAYED"));
@@ -280,6 +281,30 @@ final class Suite {
         } catch (Exception failure) {
             throw new AssertionError("reading the committed offset", failure);
         }
+    }
+
+    /** The last epoch of a producer id: the next transaction or instance goes on under another producer id. */
+    void epochsRunOut() throws Exception {
+        String topic = broker.createTopic("epochs", 1);
+        String id = broker.name("epochs");
+        long first = Epochs.raise(broker.bootstrap(), id, Epochs.LAST - 1);
+        for (String instance : List.of("a", "b")) {
+            try (KafkaProducer<String, String> producer = broker.transactionalProducer(id)) {
+                producer.initTransactions();
+                for (int transaction = 0; transaction < 3; transaction++) {
+                    producer.beginTransaction();
+                    producer.send(new ProducerRecord<>(topic, instance + transaction)).get();
+                    if (transaction == 1) {
+                        producer.abortTransaction();
+                    } else {
+                        producer.commitTransaction();
+                    }
+                }
+            }
+        }
+        equal(List.of("a0", "a2", "b0", "b2"), broker.read(topic, 0, COMMITTED), COMMITTED);
+        long last = Epochs.raise(broker.bootstrap(), id, 0);
+        equal(true, last != first, "another producer id");
     }
 
     void takeoverInOneRequest() throws Exception {
