@@ -278,3 +278,60 @@ fn a_question_is_answered_from_the_moment_it_was_asked() {
     assert_eq!(broker.commit(on, "tx", stamp), 0);
     assert_eq!(&*describe(&mut broker, &["tx"])[0].transaction_state, "CompleteCommit");
 }
+
+/// State, partitions and topics held, open since, of one id; the code alone if there is one.
+fn stage(broker: &mut Broker, id: &str) -> (i16, String, usize, Option<i64>) {
+    let described = describe(broker, &[id]).remove(0);
+    let request = ListTransactionsRequest {
+        transactional_id_pattern: Some(Text::from(id)),
+        state_filters: vec![described.transaction_state.clone()],
+        ..Default::default()
+    };
+    let found = if described.error_code.is_error() { vec![] } else { listed(broker, 2, &request) };
+    assert_eq!(found.len(), usize::from(!described.error_code.is_error()), "list and describe agree");
+    let held = described.topics.iter().map(|topic| topic.partitions.len()).sum();
+    let writers = producers(broker, T).1;
+    let mine = writers.iter().find(|writer| writer.producer_id == described.producer_id);
+    let open = mine.map(|writer| writer.current_txn_start_offset.get());
+    (described.error_code.get(), described.transaction_state.to_string(), held, open)
+}
+
+#[test]
+fn b91_describe_and_list_tell_the_truth_at_every_stage() {
+    let mut broker = broker();
+    let on = broker.connect();
+    assert_eq!(stage(&mut broker, "tx"), (105, String::new(), 0, None));
+    let stamp = broker.init(on, "tx", 60_000);
+    assert_eq!(stage(&mut broker, "tx"), (0, "Empty".into(), 0, None));
+    broker.open_with(on, "tx", stamp, T, "1");
+    assert_eq!(broker.add_offsets(on, 3, "tx", stamp, "G"), 0);
+    assert_eq!(stage(&mut broker, "tx"), (0, "Ongoing".into(), 2, Some(0)));
+    assert_eq!(broker.commit(on, "tx", stamp), 0);
+    assert_eq!(stage(&mut broker, "tx"), (0, "CompleteCommit".into(), 0, Some(-1)));
+    assert_eq!(broker.add(on, "tx", stamp, T), 0);
+    broker.send_in(on, "tx", T, transactional(stamp, 1, &["2"]));
+    broker.restart();
+    assert_eq!(stage(&mut broker, "tx"), (0, "Ongoing".into(), 1, Some(2)), "also after a restart");
+    broker.pass(60_000);
+    assert_eq!(stage(&mut broker, "tx"), (0, "CompleteAbort".into(), 0, Some(-1)), "timed out");
+    broker.pass(8 * 86_400_000);
+    assert_eq!(stage(&mut broker, "tx"), (105, String::new(), 0, None), "expired");
+}
+
+#[test]
+fn b93_the_holder_of_the_last_stable_offset_is_found_in_two_calls() {
+    let mut broker = broker();
+    let on = broker.connect();
+    broker.send(on, T, anonymous(&["plain"]));
+    let stamp = broker.init(on, "holder", 60_000);
+    broker.open_with(on, "holder", stamp, T, "open");
+    let other = broker.init(on, "other", 60_000);
+    broker.open_with(on, "other", other, T, "later");
+    let stable = broker.end_offset(T, 1);
+    assert!(stable < broker.end_offset(T, 0));
+    let writers = producers(&mut broker, T).1;
+    let holder = writers.iter().find(|writer| writer.current_txn_start_offset.get() == stable).unwrap();
+    let producer_id_filters = vec![holder.producer_id];
+    let request = ListTransactionsRequest { producer_id_filters, ..Default::default() };
+    assert_eq!(listed(&mut broker, 2, &request), ["holder"]);
+}

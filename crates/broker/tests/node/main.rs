@@ -20,3 +20,4 @@ mod scenarios;
 mod stricter;
 mod support;
 mod topics;
+mod transaction_codes;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::rig::{run, said};
+use crate::rig::{Rig, hello, run, said};
 
 /// Value and source of a setting, as `semel config --json` tells.
 fn shown(arguments: &[&str], environment: &[(&str, &str)], name: &str) -> (String, String) {
@@ -66,4 +66,17 @@ fn every_wrong_source_is_named() {
 fn people_get_each_setting_on_a_line_with_its_source() {
     let output = run(&["config", "--set", "node.id=7"], &[]);
     assert!(said(&output).lines().any(|line| line.starts_with("node.id = 7") && line.contains("(flag)")));
+}
+
+#[test]
+fn clients_are_told_the_transaction_version_of_the_flag() {
+    for (flag, level) in [(None, Some(2)), (Some("0"), None), (Some("1"), Some(1)), (Some("2"), Some(2))] {
+        let mut arguments = vec!["--durability", "memory"];
+        arguments.extend(flag.into_iter().flat_map(|level| ["--transaction-version", level]));
+        let response = Rig::start(&arguments).client().call(&hello(), 4).expect("it serves");
+        let told = response.finalized_features.first().map(|feature| feature.max_version_level);
+        assert_eq!(told, level, "{flag:?}");
+    }
+    let refused = run(&["serve", "--transaction-version", "3"], &[]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
 }
