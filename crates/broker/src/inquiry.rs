@@ -1,7 +1,7 @@
 //! Questions about the whole state: answered from a copy of it, so that a long answer stalls nobody.
 //!
 //! Purpose: the node gives a copy of its state as it is after everything proposed before; whoever holds the connection
-//! builds the answer from it on a thread that may take its time. Invariants: the answer leaves once what the copy shows
+//! builds the answer from it on a thread that may take its time. Invariants: NET-04: the answer leaves once what the copy shows
 //! is durable, like any other; it changes nothing. What it does not do: look anything up that is not in the log.
 
 use std::{fmt, sync::Arc};

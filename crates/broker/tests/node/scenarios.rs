@@ -6,6 +6,7 @@ const SOURCES: [&str; 11] = [
     include_str!("bad_input.rs"),
     include_str!("coordinator.rs"),
     include_str!("dedup.rs"),
+    include_str!("describe.rs"),
     include_str!("fencing.rs"),
     include_str!("init_producer_id.rs"),
     include_str!("markers.rs"),
@@ -14,6 +15,7 @@ const SOURCES: [&str; 11] = [
     include_str!("recovery.rs"),
     include_str!("stricter.rs"),
     include_str!("topics.rs"),
+    include_str!("transaction_codes.rs"),
 ];
 
 /// Names of all tests here, and of those that are scenarios.
