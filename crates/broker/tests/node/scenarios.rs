@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 13] = [
     include_str!("bad_input.rs"),
     include_str!("coordinator.rs"),
     include_str!("dedup.rs"),
