@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use semel_eos::{Refused, txn::Fence};
 use semel_events::Author;
 use semel_log::Proposal;
-use semel_types::{ConnectionNumber, Now, RequestToken, TopicName};
+use semel_types::{ConnectionNumber, Now, RequestToken, TopicName, TransactionalId};
 use semel_wire::api::{
     add_offsets_to_txn::AddOffsetsToTxnRequest, add_partitions_to_txn::AddPartitionsToTxnRequest,
     create_topics::CreateTopicsRequest, delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest,
@@ -16,6 +17,7 @@ use semel_wire::api::{
 use crate::{
     api::{ProduceCall, Reply, ViewCall},
     inquiry::{Inquiry, StateCall},
+    state::State,
 };
 
 /// Who is at the other end of a connection: stands in the fence log and in messages to a fenced producer.
@@ -29,13 +31,23 @@ pub struct ClientInfo {
     pub address: Arc<str>,
 }
 
+/// Bytes of a client's name that the fence log keeps: 100,000 fences are to stay small whatever clients call
+/// themselves.
+const NAME_BYTES_MAX: usize = 255;
+
+/// A name, cut where it is too long.
+fn cut(name: &Arc<str>) -> Arc<str> {
+    let end = name.floor_char_boundary(NAME_BYTES_MAX);
+    if end == name.len() { Arc::clone(name) } else { Arc::from(&name[..end]) }
+}
+
 impl ClientInfo {
     /// The author of an event, for this API.
     #[must_use]
     pub fn author(&self, api: &str) -> Author {
         Author {
-            client_id: Arc::clone(&self.client_id),
-            software: Arc::clone(&self.software),
+            client_id: cut(&self.client_id),
+            software: cut(&self.software),
             address: Arc::clone(&self.address),
             api: api.to_owned(),
         }
@@ -150,7 +162,22 @@ pub struct Outputs {
     pub deferred: Option<Input>,
     /// For the server's log, rate-limited there: what a client did wrong.
     pub notes: Vec<String>,
+    /// The fences that this step made, the oldest first: one line each in the server's log, rate-limited there.
+    pub fences: Vec<Arc<Fence>>,
 }
+
+/// Everything that an administrator may ask about, as it is after everything proposed: for descriptions that are made
+/// off the node's thread. It may be shown once all of that is published.
+#[derive(Clone)]
+pub struct Inspection {
+    /// What the log holds.
+    pub state: State,
+    /// What was refused of each transactional id since the start.
+    pub refused: RefusedById,
+}
+
+/// What was refused, by transactional id.
+pub type RefusedById = rpds::RedBlackTreeMapSync<TransactionalId, Refused>;
 
 /// An answer of the node.
 #[derive(Clone, Debug)]

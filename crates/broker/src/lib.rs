@@ -27,7 +27,7 @@ pub mod settings;
 pub mod state;
 pub mod topic_name;
 
-pub use call::{Answer, Asked, Call, ClientInfo, Input, NodeReply, NodeRequest, Outputs};
+pub use call::{Answer, Asked, Call, ClientInfo, Input, Inspection, NodeReply, NodeRequest, Outputs};
 pub use facts::{Endpoint, Facts};
 pub use inquiry::{Inquiry, StateCall};
 pub use node::Node;

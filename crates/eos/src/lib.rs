@@ -40,4 +40,4 @@ pub use refusal::Refusal;
 pub use settings::Settings;
 pub use state::State;
 pub use txn::{Command, Decision, Reply, Request, decide};
-pub use volatile::{Change, OrderedApi, RefusedRequest, Volatile};
+pub use volatile::{Change, OrderedApi, Refused, RefusedRequest, Volatile};

@@ -224,6 +224,18 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
+impl Refusal {
+    /// The fence that it rests on, if the fence log still has it.
+    #[must_use]
+    pub const fn fence(&self) -> Option<&Arc<Fence>> {
+        if let Self::Fenced { fence, .. } | Self::AbortedMeanwhile { fence, .. } = self {
+            fence.as_ref()
+        } else {
+            None
+        }
+    }
+}
+
 fn verb(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Abort => "abort",
@@ -241,5 +253,5 @@ fn fmt_fenced(
         Some(current) => write!(f, "fenced: {sent} is not current, {current} is")?,
         None => write!(f, "fenced: {sent} is closed for good")?,
     }
-    since.iter().try_for_each(|since| write!(f, "; it last wrote at {} ms", since.as_ms()))
+    since.iter().try_for_each(|since| write!(f, "; it last wrote at {since}"))
 }

@@ -80,8 +80,9 @@ impl State {
             | Event::TransactionalIdExpired(_)
             | Event::PendingOffsetsAdded(_) => self.transactions.apply(event, &mut self.producers),
             Event::TransactionEnded(ended) => {
+                let written = txn::written(ended, &self.partitions);
                 self.partitions.apply_ended(ended, epoch, visible);
-                self.transactions.apply(event, &mut self.producers);
+                self.transactions.apply_ended(ended, written, &mut self.producers);
             }
             Event::OffsetsCommitted(_) => {}
         }

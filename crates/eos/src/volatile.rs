@@ -11,6 +11,8 @@ use alloc::{
     vec::Vec,
 };
 
+use rpds::RedBlackTreeMapSync;
+use semel_events::Author;
 use semel_types::{ConnectionNumber, Now, TransactionalId};
 
 use crate::{ProduceScope, Refusal, State, ids::IdBlock, producer::Recent};
@@ -24,7 +26,8 @@ pub struct Volatile {
     pub(crate) produce: Recent,
     pub(crate) ids: IdBlock,
     connections: BTreeMap<TransactionalId, Connections>,
-    refused: BTreeMap<TransactionalId, Refused>,
+    /// A clone is O(1): the administrator reads it off the node's thread.
+    refused: RedBlackTreeMapSync<TransactionalId, Refused>,
     refused_by_connection: BTreeMap<ConnectionNumber, u64>,
 }
 
@@ -73,6 +76,8 @@ pub struct RefusedRequest {
     pub connection: ConnectionNumber,
     /// When.
     pub now: Now,
+    /// Who sent it, with the API; `None` until [`Volatile::name_refused`] says.
+    pub by: Option<Author>,
     /// Why.
     pub refusal: Refusal,
 }
@@ -109,6 +114,19 @@ impl Volatile {
         self.refused.get(id)
     }
 
+    /// What was refused of every transactional id since the start.
+    #[must_use]
+    pub const fn refused_by_id(&self) -> &RedBlackTreeMapSync<TransactionalId, Refused> {
+        &self.refused
+    }
+
+    /// Says who sent the last refused request of a transactional id.
+    pub fn name_refused(&mut self, id: &TransactionalId, by: Author) {
+        if let Some(last) = self.refused.get_mut(id).and_then(|of_id| of_id.last.back_mut()) {
+            last.by = Some(by);
+        }
+    }
+
     /// How many requests were refused on a connection that is still open.
     #[must_use]
     pub fn refused_on(&self, connection: ConnectionNumber) -> u64 {
@@ -133,7 +151,7 @@ impl Volatile {
             }
             Change::Forgotten(id) => {
                 self.connections.remove(&id);
-                self.refused.remove(&id);
+                self.refused.remove_mut(&id);
             }
             Change::IdBlock(block) => self.ids = block,
             Change::Refused(id, refused) => self.note_refused(id, refused),
@@ -151,7 +169,8 @@ impl Volatile {
     ) {
         let known = scope.transactional_id.filter(|id| state.transactions().get(id).is_some());
         if let Some(id) = known {
-            let refused = RefusedRequest { connection: scope.connection, now, refusal: refusal.clone() };
+            let refused =
+                RefusedRequest { connection: scope.connection, now, by: None, refusal: refusal.clone() };
             self.note_refused(id.clone(), refused);
         }
     }
@@ -159,7 +178,10 @@ impl Volatile {
     /// Counts a refused request and keeps it among the last ones.
     fn note_refused(&mut self, id: TransactionalId, refused: RefusedRequest) {
         *self.refused_by_connection.entry(refused.connection).or_default() += 1;
-        let of_id = self.refused.entry(id).or_default();
+        if !self.refused.contains_key(&id) {
+            self.refused.insert_mut(id.clone(), Refused::default());
+        }
+        let of_id = self.refused.get_mut(&id).expect("it was put there");
         of_id.count += 1;
         if of_id.last.len() == REFUSED_PER_ID {
             of_id.last.pop_front();

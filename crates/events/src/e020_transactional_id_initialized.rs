@@ -1,6 +1,7 @@
 //! Event 20: a transactional id got an identity (InitProducerId, KIP-98, KIP-360).
 
 use alloc::{string::String, sync::Arc};
+use core::fmt;
 
 use semel_types::{DurationMs, Now, ProducerStamp, TransactionalId, WallTime};
 
@@ -15,6 +16,20 @@ record! {
         address: Arc<str>,
         /// Name of the API, or of the command.
         api: String,
+    }
+}
+
+/// For people, without the API; parts that are not known are left out.
+impl fmt::Display for Author {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { client_id, software, address, .. } = self;
+        write!(f, "client \"{client_id}\"")?;
+        match (software.is_empty(), address.is_empty()) {
+            (false, false) => write!(f, " ({software}, {address})"),
+            (true, true) => Ok(()),
+            (true, false) => write!(f, " ({address})"),
+            (false, true) => write!(f, " ({software})"),
+        }
     }
 }
 

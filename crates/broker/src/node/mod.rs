@@ -19,7 +19,7 @@ pub(crate) use step::{Asker, Step};
 
 use crate::{
     api::{self, Reply, ViewCall},
-    call::{Answer, Input, NodeReply, NodeRequest, Outputs},
+    call::{Answer, Input, Inspection, NodeReply, NodeRequest, Outputs},
     inquiry::StateCall,
     room::RoomKeeper,
     settings::{Limits, Settings},
@@ -96,9 +96,10 @@ impl Node {
         let settings = Arc::clone(&self.settings);
         let mut step = Step::new(self, &settings, context, None);
         events.into_iter().for_each(|event| step.apply(event));
+        let fences = step.take_fences();
         let mut proposal = step.finish().unwrap_or_default();
         proposal.sync_now = true;
-        self.outputs(context, Some(proposal))
+        Outputs { fences, ..self.outputs(context, Some(proposal)) }
     }
 
     /// One step. Never blocks; a request's work is bounded by its own size.
@@ -119,9 +120,9 @@ impl Node {
         let mut step =
             Step::new(self, &settings, context, Some(Asker { connection, token, client: &client }));
         let handled = api::run(&mut step, &mut request.call);
-        let notes = step.take_notes();
+        let (notes, fences) = (step.take_notes(), step.take_fences());
         let proposal = step.finish();
-        let mut outputs = Outputs { notes, ..self.outputs(context, proposal) };
+        let mut outputs = Outputs { notes, fences, ..self.outputs(context, proposal) };
         match handled {
             Handled::Reply(reply) => answer(&mut outputs, connection, token, NodeReply::Reply(reply)),
             Handled::View(call) => answer(&mut outputs, connection, token, NodeReply::View(call)),
@@ -149,8 +150,9 @@ impl Node {
         let settings = Arc::clone(&self.settings);
         let mut step = Step::new(self, &settings, context, None);
         step.tick();
+        let fences = step.take_fences();
         let proposal = step.finish();
-        self.outputs(context, proposal)
+        Outputs { fences, ..self.outputs(context, proposal) }
     }
 
     /// When time has something to do: at once, if it is due already.
@@ -177,6 +179,12 @@ impl Node {
     #[must_use]
     pub fn snapshot_source(&self) -> Box<dyn SnapshotSource> {
         Box::new(self.state.clone())
+    }
+
+    /// What an administrator may ask about. Costs nothing: maps are shared.
+    #[must_use]
+    pub fn inspect(&self) -> Inspection {
+        Inspection { state: self.state.clone(), refused: self.volatile.refused_by_id().clone() }
     }
 
     /// The state: for tests, descriptions and the administrator's view.

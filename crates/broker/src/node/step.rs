@@ -3,15 +3,19 @@
 use std::{fmt, sync::Arc};
 
 use semel_eos::{
-    BatchStamp, Judgement, ProduceScope, Refusal,
-    txn::{self, Command, Reply, Request},
+    BatchStamp, Change, Judgement, ProduceScope, Refusal,
+    txn::{self, Command, Fence, Reply, Request},
 };
 use semel_events::{Event, TransactionEnded};
 use semel_log::{Payload, Proposal, Room, RoomClass};
 use semel_types::{
     ConnectionNumber, Context, CoordinatorEpoch, LeaderEpoch, PartitionHandle, RequestToken, TopicId,
+    TransactionalId,
 };
-use semel_wire::batch::{Marker, MarkerKind};
+use semel_wire::{
+    ApiKey,
+    batch::{Marker, MarkerKind},
+};
 
 use super::Node;
 use crate::{
@@ -46,6 +50,8 @@ pub(crate) struct Step<'a> {
     asker: Option<Asker<'a>>,
     proposal: Proposal,
     notes: Vec<String>,
+    /// The newest fence when the step began.
+    fences_before: u64,
     topic_ids: u64,
 }
 
@@ -57,6 +63,7 @@ impl<'a> Step<'a> {
         asker: Option<Asker<'a>>,
     ) -> Self {
         let limits = node.limits;
+        let fences_before = node.state.eos.transactions().fences().newest();
         Self {
             node,
             settings,
@@ -65,6 +72,7 @@ impl<'a> Step<'a> {
             asker,
             proposal: Proposal::default(),
             notes: Vec::new(),
+            fences_before,
             topic_ids: 0,
         }
     }
@@ -105,6 +113,15 @@ impl<'a> Step<'a> {
 
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// The fences that this step made.
+    pub(super) fn take_fences(&mut self) -> Vec<Arc<Fence>> {
+        let fences = self.state().eos.transactions().fences();
+        if fences.newest() == self.fences_before {
+            return Vec::new();
+        }
+        fences.after(self.fences_before).map(|(_, fence)| Arc::clone(fence)).collect()
     }
 
     /// Applies one event: the only way in which this step changes the state.
@@ -177,6 +194,7 @@ impl<'a> Step<'a> {
         objection: impl FnOnce(&State) -> Result<(), E>,
     ) -> Result<Reply, E> {
         let token = self.asker.map(|asker| asker.token).unwrap_or_default();
+        let api = api_of(&command);
         let decision = self.ask(token, command);
         let mut answer = None;
         for (answered, result) in decision.answers {
@@ -194,7 +212,17 @@ impl<'a> Step<'a> {
         if holds {
             decision.events.into_iter().for_each(|event| self.apply(event));
         }
+        let refused = decision.changes.iter().find_map(|change| match change {
+            Change::Refused(id, _) => Some(id.clone()),
+            Change::Connection { .. }
+            | Change::IdentityChanged(_)
+            | Change::Forgotten(_)
+            | Change::IdBlock(_) => None,
+        });
         self.node.volatile.apply_changes(decision.changes);
+        if let (Some(id), Some(api)) = (refused, api) {
+            self.name_refused(&id, api);
+        }
         agreed
     }
 
@@ -223,17 +251,22 @@ impl<'a> Step<'a> {
     ) -> Judgement {
         let judgement = self.state().eos.judge(&self.node.volatile, scope, partition, stamp);
         self.node.volatile.note_produce(scope, stamp, partition, &judgement);
-        if let Judgement::Refuse(refusal) = &judgement {
-            let now = self.context.now;
-            self.node.volatile.note_refused_batch(&self.node.state.eos, scope, now, refusal);
-        }
         judgement
     }
 
-    /// Counts a refused batch.
+    /// Says whose the request was that was refused last.
+    fn name_refused(&mut self, id: &TransactionalId, api: ApiKey) {
+        let by = self.client().author(api.spec().name);
+        self.node.volatile.name_refused(id, by);
+    }
+
+    /// Counts a refused batch, once.
     pub(crate) fn note_refused(&mut self, scope: &ProduceScope<'_>, refusal: &Refusal) {
         let Node { volatile, state, .. } = &mut *self.node;
         volatile.note_refused_batch(&state.eos, scope, self.context.now, refusal);
+        if let Some(id) = scope.transactional_id {
+            self.name_refused(id, ApiKey::Produce);
+        }
     }
 
     /// Notes that a batch was refused for want of room.
@@ -261,6 +294,19 @@ impl<'a> Step<'a> {
             super::check::after_step(&self.node.state, self.node.last);
         }
         changed.then_some(self.proposal)
+    }
+}
+
+/// The API that a command comes from; `None` for time.
+const fn api_of(command: &Command) -> Option<ApiKey> {
+    match command {
+        Command::InitProducerId { .. } => Some(ApiKey::InitProducerId),
+        Command::AddPartitions { .. } => Some(ApiKey::AddPartitionsToTxn),
+        Command::AddOffsets { .. } => Some(ApiKey::AddOffsetsToTxn),
+        Command::TxnOffsetCommit { .. } => Some(ApiKey::TxnOffsetCommit),
+        Command::EndTxn { .. } => Some(ApiKey::EndTxn),
+        Command::WriteMarker { .. } => Some(ApiKey::WriteTxnMarkers),
+        Command::Tick => None,
     }
 }
 

@@ -1,30 +1,35 @@
 //! The events' effect on the coordinator: the only writer of it, the same live and on replay. Cannot fail.
 
+use alloc::sync::Arc;
+
 use semel_events::{
     EndCause, Event, InitCause, Outcome, TransactionEnded, TransactionExtended, TransactionalIdExpired,
     TransactionalIdInitialized,
 };
-use semel_types::{ProducerStamp, TransactionNumber, TransactionalId, WallTime};
+use semel_types::{ProducerStamp, TransactionalId, WallTime};
 
 use super::{
-    Coordinator, Fence, FenceCause, MadeBy, Members, OpenTransaction, Phase, Remembered, TransactionalIdEntry,
+    Aborted, Coordinator, Fence, FenceCause, MadeBy, Members, OpenTransaction, PARTITIONS_PER_FENCE, Phase,
+    Remembered, TransactionalIdEntry, Written,
 };
 use crate::{
     dropped::{Rule, keeps},
     fence,
+    partition::Partitions,
     producer::Table,
 };
 
 impl Coordinator {
-    /// Applies what concerns transactions: events 20 to 23. Slots of the producer table change through its methods.
+    /// Applies what concerns transactions: events 20, 21 and 23; 22 needs more, see [`Coordinator::apply_ended`].
+    /// Slots of the producer table change through its methods.
     /// A deleted topic's partitions stay in open transactions, whose ends skip them: handles are never reused.
     pub(crate) fn apply(&mut self, event: &Event, producers: &mut Table) {
         match event {
             Event::TransactionalIdInitialized(event) => self.apply_initialized(event, producers),
             Event::TransactionExtended(event) => self.apply_extended(event, producers),
-            Event::TransactionEnded(event) => self.apply_ended(event, producers),
             Event::TransactionalIdExpired(event) => self.apply_expired(event, producers),
-            Event::ShardStarted(_)
+            Event::TransactionEnded(_)
+            | Event::ShardStarted(_)
             | Event::ProducerIdsReserved(_)
             | Event::TopicCreated(_)
             | Event::TopicDeleted(_)
@@ -42,7 +47,8 @@ impl Coordinator {
         let kept =
             before.as_ref().and_then(|entry| entry.remembered).filter(|_| !keeps(Rule::TakeoverClearsPair));
         if let Some(before) = before {
-            self.fences.extend(initialized_fence(event, &before));
+            let aborted = self.aborted_for_successor.take();
+            self.fences.extend(initialized_fence(event, &before, aborted));
             replace(producers, &event.id, before.identity, event.identity);
         } else {
             producers.set_identity(event.identity, &event.id);
@@ -58,6 +64,8 @@ impl Coordinator {
             last_number,
             remembered,
             updated: event.now,
+            owner: Arc::new(event.author.clone()),
+            owned_since: event.wall,
         };
         self.put(event.id.clone(), entry);
     }
@@ -79,14 +87,20 @@ impl Coordinator {
         self.put(event.id.clone(), entry);
     }
 
-    fn apply_ended(&mut self, event: &TransactionEnded, producers: &mut Table) {
+    /// Applies event 22. `written` is what its transaction had written, by the partitions as they were before its
+    /// markers, see [`written`].
+    pub(crate) fn apply_ended(&mut self, event: &TransactionEnded, written: Written, producers: &mut Table) {
         let Some(mut entry) = self.take(&event.id) else { return };
-        let was_open = entry.open().is_some();
+        let aborted = aborted(event, &entry, written);
         producers.set_open(event.identity_before.id, None);
         if !fence::is_same(event.identity_before, event.identity_after) {
             replace(producers, &event.id, event.identity_before, event.identity_after);
         }
-        self.fences.extend(ended_fence(event, was_open));
+        match ended_by(event) {
+            EndedBy::Itself => {}
+            EndedBy::Fence(cause) => self.fences.push(ended_fence(event, cause, &entry, aborted)),
+            EndedBy::Successor => self.aborted_for_successor = aborted,
+        }
         if let Some(made_by) = made_by(event) {
             let (stamp, number) = (event.identity_before, event.number);
             entry.remembered = Some(Remembered { stamp, number, made_by });
@@ -99,12 +113,13 @@ impl Coordinator {
 
     fn apply_expired(&mut self, event: &TransactionalIdExpired, producers: &mut Table) {
         producers.close(event.identity.id);
-        self.remove(&event.id);
+        let Some(entry) = self.take(&event.id) else { return };
         self.fences.push(Fence {
             id: event.id.clone(),
             cause: FenceCause::Expiry,
             victim: event.identity,
             successor: None,
+            owner: entry.owner,
             author: None,
             aborted: None,
             wall: WallTime::from_ms(event.now.as_ms()),
@@ -142,51 +157,98 @@ const fn made_by(event: &TransactionEnded) -> Option<MadeBy> {
     }
 }
 
-/// A new identity in place of a known one is a fence. What was open was ended just before, in the same decision,
-/// and the phase still says by what.
-fn initialized_fence(event: &TransactionalIdInitialized, before: &TransactionalIdEntry) -> Option<Fence> {
-    let (cause, ended_by) = match event.cause {
+/// A new identity in place of a known one is a fence. What was open was ended just before, in the same decision.
+fn initialized_fence(
+    event: &TransactionalIdInitialized,
+    before: &TransactionalIdEntry,
+    aborted: Option<Aborted>,
+) -> Option<Fence> {
+    let cause = match event.cause {
         InitCause::New => return None,
-        InitCause::Takeover => (FenceCause::Takeover, EndCause::Takeover),
-        InitCause::Recovery => (FenceCause::Recovery, EndCause::Recovery),
+        InitCause::Takeover => FenceCause::Takeover,
+        InitCause::Recovery => FenceCause::Recovery,
     };
-    let ended = Phase::Complete { outcome: Outcome::Abort, cause: ended_by };
     Some(Fence {
         id: event.id.clone(),
         cause,
         victim: before.identity,
         successor: Some(event.identity),
+        owner: Arc::clone(&before.owner),
         author: Some(event.author.clone()),
-        aborted: (before.phase == ended).then_some(before.last_number),
+        aborted,
         wall: event.wall,
     })
 }
 
-/// An end that the producer did not ask for is a fence, and so is one that used up the last epoch. The bump of an
-/// ordinary end is not.
-fn ended_fence(event: &TransactionEnded, was_open: bool) -> Option<Fence> {
+/// What an end is to the identity that it ends under.
+enum EndedBy {
+    /// The producer's own: the bump of an ordinary end is no fence.
+    Itself,
+    /// A fence: the producer did not ask for it, or it used up the last epoch.
+    Fence(FenceCause),
+    /// The identity that follows in the same decision, which makes the fence.
+    Successor,
+}
+
+fn ended_by(event: &TransactionEnded) -> EndedBy {
     let rotated = !fence::is_producer(event.identity_before, event.identity_after.id);
-    let cause = match event.cause {
-        EndCause::Timeout => FenceCause::Timeout,
-        EndCause::Admin => FenceCause::Admin,
-        EndCause::UncleanStart => FenceCause::UncleanStart,
-        EndCause::EndTxn if rotated => FenceCause::Rotation,
-        EndCause::EndTxn | EndCause::Takeover | EndCause::Recovery => return None,
-    };
-    Some(Fence {
+    match event.cause {
+        EndCause::Timeout => EndedBy::Fence(FenceCause::Timeout),
+        EndCause::Admin => EndedBy::Fence(FenceCause::Admin),
+        EndCause::UncleanStart => EndedBy::Fence(FenceCause::UncleanStart),
+        EndCause::EndTxn if rotated => EndedBy::Fence(FenceCause::Rotation),
+        EndCause::EndTxn => EndedBy::Itself,
+        EndCause::Takeover | EndCause::Recovery => EndedBy::Successor,
+    }
+}
+
+fn ended_fence(
+    event: &TransactionEnded,
+    cause: FenceCause,
+    entry: &TransactionalIdEntry,
+    aborted: Option<Aborted>,
+) -> Fence {
+    Fence {
         id: event.id.clone(),
         cause,
         victim: event.identity_before,
         successor: Some(event.identity_after),
+        owner: Arc::clone(&entry.owner),
         author: event.author.clone(),
-        aborted: aborted(event, was_open),
+        aborted,
         wall: event.wall,
-    })
+    }
 }
 
-fn aborted(event: &TransactionEnded, was_open: bool) -> Option<TransactionNumber> {
+/// The open transaction that an event aborts.
+fn aborted(event: &TransactionEnded, entry: &TransactionalIdEntry, written: Written) -> Option<Aborted> {
+    let open = entry.open()?;
     match event.outcome {
-        Outcome::Abort if was_open => Some(event.number),
-        Outcome::Abort | Outcome::Commit => None,
+        Outcome::Abort => Some(Aborted { number: open.number, age: event.now.since(open.started), written }),
+        Outcome::Commit => None,
     }
+}
+
+/// What the transaction that an event ends had written, for the fence log: asked before the markers are applied, and
+/// answered only where the end is a fence, because a commit of thousands of partitions must not pay for it.
+pub(crate) fn written(event: &TransactionEnded, partitions: &Partitions) -> Written {
+    let producer = event.identity_before.id;
+    match ended_by(event) {
+        EndedBy::Itself => return Written::default(),
+        EndedBy::Fence(_) | EndedBy::Successor => {}
+    }
+    let mut written = Written { group_count: count(event.groups.len()), ..Written::default() };
+    let holds =
+        |partition| partitions.get(partition).is_some_and(|known| known.open_transaction(producer).is_some());
+    for marker in event.markers.iter().filter(|marker| holds(marker.partition)) {
+        written.partition_count += 1;
+        if written.partitions.len() < PARTITIONS_PER_FENCE {
+            written.partitions.push(marker.partition);
+        }
+    }
+    written
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
 }

@@ -205,7 +205,7 @@ impl<'a> Draft<'a> {
         debug_assert!(answer.is_ok() || self.events.is_empty(), "EOS-38: a refusal touches nothing");
         if let (Err(refusal), Some(id)) = (&answer, self.known_id(request)) {
             let (connection, now) = (self.connection, self.context.now);
-            let refused = RefusedRequest { connection, now, refusal: refusal.clone() };
+            let refused = RefusedRequest { connection, now, by: None, refusal: refusal.clone() };
             self.changes.push(Change::Refused(id.clone(), refused));
         }
         Decision {

@@ -5,12 +5,12 @@
 //! id. What it does not do: a refused request makes no entry (it is counted in `Volatile`), and neither does the
 //! bump of an ordinary commit.
 
-use alloc::sync::Arc;
+use alloc::{sync::Arc, vec::Vec};
 use core::fmt;
 
 use rpds::{QueueSync, RedBlackTreeMapSync};
 use semel_events::Author;
-use semel_types::{ProducerStamp, TransactionNumber, TransactionalId, WallTime};
+use semel_types::{DurationMs, PartitionHandle, ProducerStamp, TransactionNumber, TransactionalId, WallTime};
 
 use crate::fence;
 
@@ -18,6 +18,8 @@ use crate::fence;
 pub const FENCES_PER_ID: usize = 32;
 /// Fences kept in all.
 pub const FENCES_IN_ALL: usize = 100_000;
+/// Partitions named in one fence; of the others it keeps the count.
+pub const PARTITIONS_PER_FENCE: usize = 8;
 
 /// Why an identity was replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,12 +51,36 @@ pub struct Fence {
     pub victim: ProducerStamp,
     /// The identity that replaced it; none when the id was forgotten.
     pub successor: Option<ProducerStamp>,
-    /// Who asked, where somebody did.
+    /// Who had asked for the victim's identity.
+    pub owner: Arc<Author>,
+    /// Who asked for the fence, where somebody did.
     pub author: Option<Author>,
     /// The victim's transaction that was aborted with it.
-    pub aborted: Option<TransactionNumber>,
+    pub aborted: Option<Aborted>,
     /// When, for people.
     pub wall: WallTime,
+}
+
+/// A transaction that was aborted by a fence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Aborted {
+    /// Its number.
+    pub number: TransactionNumber,
+    /// Time since it started.
+    pub age: DurationMs,
+    /// What it had written.
+    pub written: Written,
+}
+
+/// What a transaction had written: partitions with records of it, and groups with offsets that it was to commit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Written {
+    /// The first of the partitions, at most [`PARTITIONS_PER_FENCE`].
+    pub partitions: Vec<PartitionHandle>,
+    /// How many partitions it were.
+    pub partition_count: u32,
+    /// How many groups.
+    pub group_count: u32,
 }
 
 /// The fences kept, bounded twice.
@@ -64,12 +90,13 @@ pub struct FenceLog {
     all: RedBlackTreeMapSync<u64, Arc<Fence>>,
     /// The numbers of each id's fences, the oldest first.
     by_id: RedBlackTreeMapSync<TransactionalId, QueueSync<u64>>,
+    /// The newest number given; 0 if none was.
+    newest: u64,
 }
 
 impl PartialEq for FenceLog {
-    /// By the fences alone: the running numbers start anew after a snapshot was loaded.
     fn eq(&self, other: &Self) -> bool {
-        self.iter().eq(other.iter())
+        self.newest == other.newest && self.after(0).eq(other.after(0))
     }
 }
 
@@ -81,9 +108,27 @@ impl FenceLog {
         self.all.values()
     }
 
+    /// Fences with a higher number than this one, the oldest first. Numbers start at 1, rise by one with each fence,
+    /// and are the same after a restart.
+    pub fn after(&self, number: u64) -> impl Iterator<Item = (u64, &Arc<Fence>)> {
+        self.all.range(number.saturating_add(1)..).map(|(number, fence)| (*number, fence))
+    }
+
+    /// The number of the newest fence ever made; 0 if none was.
+    #[must_use]
+    pub const fn newest(&self) -> u64 {
+        self.newest
+    }
+
     /// The fences of one transactional id, the oldest first.
     pub fn of<'a>(&'a self, id: &TransactionalId) -> impl Iterator<Item = &'a Arc<Fence>> {
-        self.by_id.get(id).into_iter().flat_map(QueueSync::iter).filter_map(|number| self.all.get(number))
+        self.numbered_of(id).map(|(_, fence)| fence)
+    }
+
+    /// The same with their numbers.
+    pub fn numbered_of<'a>(&'a self, id: &TransactionalId) -> impl Iterator<Item = (u64, &'a Arc<Fence>)> {
+        let numbers = self.by_id.get(id).into_iter().flat_map(QueueSync::iter);
+        numbers.filter_map(|number| Some((*number, self.all.get(number)?)))
     }
 
     /// The fence that replaced exactly this identity.
@@ -125,7 +170,12 @@ impl FenceLog {
         {
             self.drop_oldest_of(&id);
         }
-        let number = self.all.last().map_or(0, |(newest, _)| newest + 1);
+        self.put(self.newest + 1, fence);
+    }
+
+    /// Adds a fence under its number, which is higher than all before.
+    pub(super) fn put(&mut self, number: u64, fence: Fence) {
+        self.newest = number;
         let mut numbers = self.by_id.get(&fence.id).cloned().unwrap_or_else(QueueSync::new_sync);
         numbers.enqueue_mut(number);
         self.by_id.insert_mut(fence.id.clone(), numbers);
@@ -150,7 +200,7 @@ impl FenceLog {
 impl fmt::Display for Fence {
     /// What the victim is told.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = Utc(self.wall);
+        let at = self.wall;
         match self.successor {
             Some(next) if next.id == self.victim.id => {
                 write!(f, "fenced: epoch {} was replaced by {} at {at}", self.victim.epoch, next.epoch)?;
@@ -159,12 +209,38 @@ impl fmt::Display for Fence {
             None => write!(f, "fenced: {} was closed at {at}", self.victim)?,
         }
         match &self.author {
-            Some(author) => write!(f, " by {}", By(author))?,
+            Some(author) => write!(f, " by {author} with {}", author.api)?,
             None => write!(f, " ({})", self.cause)?,
         }
-        match self.aborted {
-            Some(_) => write!(f, "; the open transaction of epoch {} was aborted", self.victim.epoch),
+        match &self.aborted {
+            Some(aborted) => {
+                write!(f, "; the open transaction of epoch {} was aborted ({aborted})", self.victim.epoch)
+            }
             None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Aborted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.age.as_ms();
+        write!(f, "number {}, open for {}.{:03} s, {}", self.number, ms / 1000, ms % 1000, self.written)
+    }
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |count| if count == 1 { "" } else { "s" };
+        match (self.partition_count, self.group_count) {
+            (0, 0) => f.write_str("nothing written"),
+            (0, groups) => write!(f, "offsets of {groups} group{}", plural(groups)),
+            (partitions, 0) => write!(f, "records in {partitions} partition{}", plural(partitions)),
+            (partitions, groups) => write!(
+                f,
+                "records in {partitions} partition{} and offsets of {groups} group{}",
+                plural(partitions),
+                plural(groups)
+            ),
         }
     }
 }
@@ -183,50 +259,6 @@ impl fmt::Display for FenceCause {
     }
 }
 
-/// An author as the victim reads it; parts that are not known are left out.
-struct By<'a>(&'a Author);
-
-impl fmt::Display for By<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Author { client_id, software, address, api } = self.0;
-        write!(f, "client \"{client_id}\"")?;
-        match (software.is_empty(), address.is_empty()) {
-            (false, false) => write!(f, " ({software}, {address})")?,
-            (true, true) => {}
-            (true, false) => write!(f, " ({address})")?,
-            (false, true) => write!(f, " ({software})")?,
-        }
-        write!(f, " with {api}")
-    }
-}
-
-/// A moment in UTC, as `2026-11-29T12:03:04.120Z`.
-struct Utc(WallTime);
-
-impl fmt::Display for Utc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ms = self.0.as_ms();
-        let (days, ms_of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
-        let (year, month, day) = civil(days);
-        let (seconds, ms) = (ms_of_day / 1000, ms_of_day % 1000);
-        let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
-    }
-}
-
-/// Year, month and day of a number of days since 1970, by the Gregorian calendar. Years are counted from March, so
-/// that the leap day is the last one; 719,468 days lie between 1 March of year 0 and 1970.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (era * 400 + year_of_era + i64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use alloc::{format, string::ToString};
@@ -239,19 +271,28 @@ mod tests {
         ProducerStamp { id: ProducerId::new(id), epoch: ProducerEpoch::new(epoch) }
     }
 
+    fn author(client_id: &str) -> Author {
+        Author {
+            client_id: Arc::from(client_id),
+            software: Arc::from("java 4.4.0"),
+            address: Arc::from("10.0.0.7:51544"),
+            api: "InitProducerId".to_string(),
+        }
+    }
+
     fn fence(id: &str, epoch: i16) -> Fence {
         Fence {
             id: TransactionalId::from(id),
             cause: FenceCause::Takeover,
             victim: stamp(1, epoch),
             successor: Some(stamp(1, epoch + 1)),
-            author: Some(Author {
-                client_id: Arc::from("app-2"),
-                software: Arc::from("java 4.4.0"),
-                address: Arc::from("10.0.0.7:51544"),
-                api: "InitProducerId".to_string(),
+            owner: Arc::new(author("app-1")),
+            author: Some(author("app-2")),
+            aborted: Some(Aborted {
+                number: TransactionNumber::new(7),
+                age: DurationMs::from_ms(12_345),
+                written: Written { partition_count: 2, ..Written::default() },
             }),
-            aborted: Some(TransactionNumber::new(1)),
             wall: WallTime::from_ms(1_764_417_784_120),
         }
     }
@@ -261,7 +302,8 @@ mod tests {
         assert_eq!(
             fence("orders", 4).to_string(),
             "fenced: epoch 4 was replaced by 5 at 2025-11-29T12:03:04.120Z by client \"app-2\" \
-             (java 4.4.0, 10.0.0.7:51544) with InitProducerId; the open transaction of epoch 4 was aborted"
+             (java 4.4.0, 10.0.0.7:51544) with InitProducerId; the open transaction of epoch 4 was aborted \
+             (number 7, open for 12.345 s, records in 2 partitions)"
         );
         let silent = Fence { author: None, cause: FenceCause::Timeout, ..fence("orders", 4) };
         assert!(silent.to_string().contains("(its transaction was silent for longer than its timeout)"));
@@ -270,12 +312,25 @@ mod tests {
     }
 
     #[test]
-    fn utc_holds_at_leap_days_and_before_1970() {
-        let utc = |ms| format!("{}", Utc(WallTime::from_ms(ms)));
-        assert_eq!(utc(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(utc(-1), "1969-12-31T23:59:59.999Z");
-        assert_eq!(utc(951_782_400_000), "2000-02-29T00:00:00.000Z");
-        assert_eq!(utc(4_107_542_400_000), "2100-03-01T00:00:00.000Z");
+    fn what_was_written_is_counted_in_words() {
+        let told = |partition_count, group_count| {
+            Written { partition_count, group_count, ..Written::default() }.to_string()
+        };
+        assert_eq!(told(0, 0), "nothing written");
+        assert_eq!(told(1, 0), "records in 1 partition");
+        assert_eq!(told(0, 2), "offsets of 2 groups");
+        assert_eq!(told(3, 1), "records in 3 partitions and offsets of 1 group");
+    }
+
+    #[test]
+    fn numbers_rise_by_one_and_a_follower_gets_what_came_after() {
+        let mut log = FenceLog::default();
+        assert_eq!(log.newest(), 0);
+        (0..40).for_each(|epoch| log.push(fence("a", epoch)));
+        assert_eq!(log.newest(), 40);
+        let after: Vec<_> = log.after(38).map(|(number, fence)| (number, fence.victim)).collect();
+        assert_eq!(after, [(39, stamp(1, 38)), (40, stamp(1, 39))]);
+        assert_eq!(log.after(40).count(), 0);
     }
 
     #[test]

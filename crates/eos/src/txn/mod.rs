@@ -35,7 +35,9 @@ mod state;
 mod timeout;
 
 pub use command::{Command, Decision, Reply, Request, carried_pair};
-pub use fence_log::{FENCES_IN_ALL, FENCES_PER_ID, Fence, FenceCause, FenceLog};
+pub use fence_log::{
+    Aborted, FENCES_IN_ALL, FENCES_PER_ID, Fence, FenceCause, FenceLog, PARTITIONS_PER_FENCE, Written,
+};
 pub use members::Members;
 pub use start::start;
 pub use state::{
@@ -43,6 +45,7 @@ pub use state::{
 };
 pub use timeout::next_wake;
 
+pub(crate) use apply::written;
 pub(crate) use check::check;
 
 use semel_events::Protocol;

@@ -3,15 +3,16 @@
 //! Invariants: EOS-32 (the two indexes hold exactly the ids they should), EOS-33, EOS-34. Only `apply.rs` and
 //! `snapshot.rs` change anything here.
 
+use alloc::sync::Arc;
 use core::fmt;
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-use semel_events::{EndCause, Outcome, Protocol};
+use semel_events::{Author, EndCause, Outcome, Protocol};
 use semel_types::{
-    DurationMs, GroupId, Now, PartitionHandle, ProducerStamp, TransactionNumber, TransactionalId,
+    DurationMs, GroupId, Now, PartitionHandle, ProducerStamp, TransactionNumber, TransactionalId, WallTime,
 };
 
-use super::{Members, fence_log::FenceLog};
+use super::{Aborted, Members, fence_log::FenceLog};
 
 /// The coordinator's part of the state: every transactional id, and when each of them is due.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -22,6 +23,9 @@ pub struct Coordinator {
     /// Since when each id without an open transaction is idle.
     idle: RedBlackTreeSetSync<(Now, TransactionalId)>,
     pub(super) fences: FenceLog,
+    /// What the end just applied aborted for the sake of the identity whose event follows in the same decision: that
+    /// one makes the fence. Never set between decisions, so no snapshot has it.
+    pub(super) aborted_for_successor: Option<Aborted>,
 }
 
 /// What is known of one transactional id (upstream `TransactionMetadata`).
@@ -39,6 +43,10 @@ pub struct TransactionalIdEntry {
     pub remembered: Option<Remembered>,
     /// When it last changed.
     pub updated: Now,
+    /// Who last asked for an identity: the instance that uses the id.
+    pub owner: Arc<Author>,
+    /// When, for people.
+    pub owned_since: WallTime,
 }
 
 /// Where the transaction of an id stands, with what is valid there.

@@ -20,7 +20,8 @@ fn a_refused_request_says_who_fenced_its_sender_and_what_became_of_its_transacti
     assert_eq!(
         told,
         "fenced: epoch 0 was replaced by 1 at 2025-11-29T12:03:04.120Z by client \"app\" \
-         (java 4.4.0, 10.0.0.7:51544) with InitProducerId; the open transaction of epoch 0 was aborted"
+         (java 4.4.0, 10.0.0.7:51544) with InitProducerId; the open transaction of epoch 0 was aborted \
+         (number 1, open for 0.000 s, records in 1 partition)"
     );
     match world.write("app", old, 0, 1, Protocol::Version2) {
         Err(refusal @ Refusal::Fenced { sent, current, .. }) => {
@@ -63,7 +64,8 @@ fn each_kind_of_fence_is_kept_with_its_cause_and_an_ordinary_commit_is_none() {
         ]
     );
     let log = world.state.transactions().fences();
-    let aborted: Vec<_> = log.of(&id("app")).map(|fence| fence.aborted.map(|number| number.get())).collect();
+    let aborted: Vec<_> =
+        log.of(&id("app")).map(|fence| fence.aborted.as_ref().map(|aborted| aborted.number.get())).collect();
     assert_eq!(aborted, [None, None, Some(2), Some(3), Some(4), None]);
     world.assert_replays();
 }
