@@ -52,12 +52,13 @@ pub struct Server {
     arguments: Vec<OsString>,
     environment: Vec<(String, String)>,
     address: String,
+    admin: String,
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Server {
-    /// Starts `program serve` with a free port on the loopback interface and these further arguments.
+    /// Starts `program serve` with free ports on the loopback interface and these further arguments.
     ///
     /// # Errors
     /// [`ServerError`].
@@ -79,11 +80,14 @@ impl Server {
         all.extend(arguments.iter().map(OsString::from));
         let listen = all.len() + 1;
         all.extend(["--listen".into(), "127.0.0.1:0".into()]);
+        if !arguments.contains(&"--admin") {
+            all.extend(["--admin".into(), "127.0.0.1:0".into()]);
+        }
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (child, lines) = spawn(program.as_os_str(), &all, &environment)?;
-        let (program, address) = (program.into(), String::new());
-        let mut server = Self { program, arguments: all, environment, address, child, lines };
+        let (program, address, admin) = (program.into(), String::new(), String::new());
+        let mut server = Self { program, arguments: all, environment, address, admin, child, lines };
         server.wait_ready()?;
         // Started again, it is where it was.
         server.arguments[listen] = server.address.clone().into();
@@ -94,6 +98,12 @@ impl Server {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// Where its admin endpoint is, as `host:port`, or `none`.
+    #[must_use]
+    pub fn admin(&self) -> &str {
+        &self.admin
     }
 
     /// The next line of its log; `None` if none comes in time, or it has ended.
@@ -193,9 +203,10 @@ impl Server {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) => match listeners(&line) {
+                Ok(line) => match ready_field(&line, "listeners=") {
                     Some(address) => {
                         address.clone_into(&mut self.address);
+                        ready_field(&line, "admin=").unwrap_or("none").clone_into(&mut self.admin);
                         return Ok(());
                     }
                     None => said.push(line),
@@ -216,9 +227,9 @@ impl Drop for Server {
     }
 }
 
-/// The first address that a server says it listens on, in the line that says that it is ready.
-fn listeners(line: &str) -> Option<&str> {
-    let (_, rest) = line.split_once("listeners=")?;
+/// The first value of a field in the line in which a server says that it is ready.
+fn ready_field<'a>(line: &'a str, field: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(field)?;
     rest.split([',', ' ']).next().filter(|_| line.contains("ready_ms="))
 }
 

@@ -3,6 +3,7 @@
 //! Purpose: parse the command line and run one command. Everything async of the project lives in this crate.
 //! It decides nothing: requests are decided by `semel-broker`, rules of exactly-once stand in `semel-eos`.
 
+mod admin;
 mod cli;
 mod clock;
 mod config;
@@ -12,6 +13,7 @@ mod node_thread;
 mod rate_limit;
 mod say;
 mod serve;
+mod units;
 
 use std::{io::IsTerminal, process::ExitCode, time::Instant};
 
@@ -30,6 +32,10 @@ fn main() -> ExitCode {
     ExitCode::from(match &arguments.command {
         Command::Serve(serve) => serve::run(serve, started),
         Command::Demo(demo) => cli::demo::run(demo),
+        Command::Txn(txn) => cli::ask::txn::run(txn),
+        Command::Producers(producers) => cli::ask::producers::run(producers),
+        Command::Fences(fences) => cli::ask::fences::run(fences),
+        Command::Lso(lso) => cli::ask::lso::run(lso),
         Command::Config(show) => cli::config::run(show),
         Command::Log(LogCommand { action: LogAction::Salvage(salvage) }) => cli::salvage::run(salvage),
     })

@@ -14,13 +14,15 @@ use std::{
 };
 
 use parking_lot::{Condvar, Mutex};
-use semel_broker::{Input, Node, NodeReply, NodeRequest, Outputs};
+use semel_broker::{Input, Inspection, Node, NodeReply, NodeRequest, Outputs};
+use semel_eos::txn::Fence;
 use semel_log::{Log, SnapshotSource};
-use semel_types::{ConnectionNumber, LogSequence, Now};
+use semel_types::{ConnectionNumber, LogSequence, Now, WallTime};
+use tokio::sync::{oneshot, watch};
 
 use crate::{
     cli::EXIT_FAILED,
-    clock::Clock,
+    clock::{self, Clock},
     net::mailbox::{Delivery, Mailbox},
     rate_limit::RateLimit,
 };
@@ -36,7 +38,27 @@ enum Message {
     Connected(ConnectionNumber, Arc<Mailbox>),
     Request(NodeRequest),
     Disconnected(ConnectionNumber),
+    Inspect(oneshot::Sender<Inspected>),
     Stop,
+}
+
+/// What an administrator may look at, and when it may be shown.
+pub struct Inspected {
+    /// The state after everything proposed.
+    pub inspection: Inspection,
+    /// It may be shown once everything up to here is published.
+    pub rests_on: LogSequence,
+    /// The broker's time.
+    pub now: Now,
+    /// The same moment for people.
+    pub wall: WallTime,
+}
+
+impl Inspected {
+    /// A moment of the broker's time as people read it.
+    pub const fn wall(&self, then: Now) -> WallTime {
+        WallTime::from_ms(self.wall.as_ms().saturating_sub(self.now.as_ms().saturating_sub(then.as_ms())))
+    }
 }
 
 #[derive(Default)]
@@ -54,6 +76,7 @@ struct Inbox {
 pub struct NodeQueue {
     inbox: Mutex<Inbox>,
     signal: Condvar,
+    newest_fence: watch::Sender<u64>,
 }
 
 impl NodeQueue {
@@ -83,6 +106,20 @@ impl NodeQueue {
     #[must_use]
     pub fn requests(&self, requests: &mut Vec<NodeRequest>) -> bool {
         self.push(requests.drain(..).map(Message::Request))
+    }
+
+    /// Asks for a look at the state; `None` if the thread has ended.
+    pub async fn inspect(&self) -> Option<Inspected> {
+        let (sender, receiver) = oneshot::channel();
+        if !self.push(iter::once(Message::Inspect(sender))) {
+            return None;
+        }
+        receiver.await.ok()
+    }
+
+    /// The number of the newest fence, as it rises. A fence is seen here before it is durable.
+    pub fn newest_fence(&self) -> watch::Receiver<u64> {
+        self.newest_fence.subscribe()
     }
 
     /// A connection is gone.
@@ -174,6 +211,7 @@ pub struct Driver {
     submitted: LogSequence,
     wake_at: Option<Now>,
     notes: RateLimit,
+    fence_lines: RateLimit,
 }
 
 impl Driver {
@@ -196,6 +234,7 @@ impl Driver {
             submitted,
             wake_at,
             notes: RateLimit::new(),
+            fence_lines: RateLimit::new(),
         }
     }
 
@@ -236,8 +275,15 @@ impl Driver {
                 self.mailboxes.remove(&number);
                 self.step(Input::ConnectionClosed(number));
             }
+            // Nobody waits any more if it cannot be sent.
+            Message::Inspect(asker) => drop(asker.send(self.inspect())),
             Message::Stop => {}
         }
+    }
+
+    fn inspect(&self) -> Inspected {
+        let (now, wall) = (self.clock.now(), clock::wall());
+        Inspected { inspection: self.node.inspect(), rests_on: self.submitted, now, wall }
     }
 
     /// A connection that was closed by a decision gets no further one. Nobody waits for a classic transaction request
@@ -263,7 +309,7 @@ impl Driver {
     fn refuse(&mut self, message: Message) {
         match message {
             Message::Request(request) => self.put(request.connection, Delivery::Close),
-            Message::Connected(..) | Message::Disconnected(_) | Message::Stop => {}
+            Message::Connected(..) | Message::Disconnected(_) | Message::Inspect(_) | Message::Stop => {}
         }
     }
 
@@ -313,7 +359,19 @@ impl Driver {
         for note in outputs.notes {
             self.notes.say(&note);
         }
+        self.say_fences(&outputs.fences);
         self.wake_at = outputs.wake_at;
+    }
+
+    /// One line for each fence, and whoever follows them is told.
+    pub fn say_fences(&mut self, fences: &[Arc<Fence>]) {
+        if fences.is_empty() {
+            return;
+        }
+        for fence in fences {
+            self.fence_lines.inform(&format_args!("transactional id {:?}: {fence}", fence.id));
+        }
+        self.queue.newest_fence.send_replace(self.node.state().eos.transactions().fences().newest());
     }
 
     fn put(&mut self, connection: ConnectionNumber, delivery: Delivery) {

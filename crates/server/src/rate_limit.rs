@@ -1,11 +1,14 @@
 //! Keeps a misbehaving client from flooding the server's log.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 /// Lines that may be written at once, and then per second.
 const LINES_PER_SECOND: u32 = 10;
 
-/// Writes warnings, at most so many a second, and says how many were left out.
+/// Writes lines, at most so many a second, and says how many were left out.
 pub struct RateLimit {
     window: Instant,
     written: u32,
@@ -18,7 +21,14 @@ impl RateLimit {
         Self { window: Instant::now(), written: 0, left_out: 0 }
     }
 
-    /// Writes a line, if there is room for it in this second.
+    /// Writes something that is no fault, if there is room for it in this second: only then it is put into words.
+    pub fn inform(&mut self, line: &dyn fmt::Display) {
+        if self.admits(Instant::now()) {
+            tracing::info!("{line}");
+        }
+    }
+
+    /// Writes a warning, if there is room for it in this second.
     pub fn say(&mut self, line: &str) {
         if self.admits(Instant::now()) {
             tracing::warn!("{line}");

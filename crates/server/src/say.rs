@@ -10,6 +10,12 @@ pub fn line(text: &str) {
     let _ = writeln!(io::stdout().lock(), "{text}");
 }
 
+/// One line on standard output at once; false if nobody reads any more.
+pub fn try_line(text: &str) -> bool {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+}
+
 /// A remark on standard error.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "semel: {text}");

@@ -2,8 +2,8 @@
 
 use std::{
     io,
-    net::SocketAddr,
-    process,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    process, slice,
     sync::{Arc, atomic::AtomicU64},
     time::{Duration, Instant},
 };
@@ -21,6 +21,7 @@ use tokio::{
 };
 
 use crate::{
+    admin::{self, Admin},
     cli::{
         EXIT_FAILED, EXIT_OK, EXIT_USAGE,
         serve::{DurabilityArgument, Serve},
@@ -109,20 +110,23 @@ fn serve(arguments: &Serve, started: Instant) -> Result<(), ServeError> {
     let served = runtime.block_on(async {
         let mut signals = Signals::install()?;
         let listeners = bind(&endpoints).await?;
+        let (admin, no_admin) = bind_admin(arguments.admin.as_str()).await?;
         let broker = Broker::start(arguments, &config)?;
-        say_ready(arguments, &listeners, started);
+        say_ready(arguments, &listeners, admin.as_ref(), started);
+        no_admin.iter().for_each(|note| tracing::warn!("{note}"));
         config.unused().iter().for_each(|note| tracing::warn!("{note}"));
-        broker.run(listeners, advertised, &config, &mut signals).await
+        broker.run(listeners, admin, advertised, &config, &mut signals).await
     });
     // A connection that is stuck in a write is not waited for.
     runtime.shutdown_background();
     served
 }
 
-fn say_ready(arguments: &Serve, listeners: &[TcpListener], started: Instant) {
+fn say_ready(arguments: &Serve, listeners: &[TcpListener], admin: Option<&TcpListener>, started: Instant) {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         listeners = %addresses(listeners),
+        admin = %admin.map_or_else(|| "none".to_owned(), |one| addresses(slice::from_ref(one))),
         data_dir = %shown_directory(arguments),
         durability = %arguments.durability,
         ready_ms = started.elapsed().as_millis(),
@@ -159,6 +163,35 @@ async fn bind(endpoints: &[Endpoint]) -> Result<Vec<TcpListener>, ServeError> {
         listeners.extend(bind_all(endpoint).await?);
     }
     Ok(listeners)
+}
+
+/// The admin endpoint's port, or why there is none: that the default one is taken is no reason not to start; that one
+/// that was asked for is taken is.
+async fn bind_admin(text: &str) -> Result<(Option<TcpListener>, Option<String>), ServeError> {
+    if text == "none" {
+        return Ok((None, None));
+    }
+    let endpoint = Endpoint::parse(text)?;
+    let mut addresses = resolve(&endpoint).await?;
+    match admin::bind(addresses.swap_remove(0)).await {
+        Ok(listener) => Ok((Some(listener), None)),
+        Err(source) if text == admin::DEFAULT_ADDRESS => {
+            let note = format!("no admin endpoint: {text}: {source}; --admin chooses another port, or none");
+            Ok((None, Some(note)))
+        }
+        Err(source) => Err(ServeError::Listen { endpoint: endpoint.to_string(), source, hint: " (--admin)" }),
+    }
+}
+
+/// Where a client on this machine reaches the broker.
+fn bootstrap(listeners: &[TcpListener]) -> String {
+    let Some(Ok(mut address)) = listeners.first().map(TcpListener::local_addr) else { return String::new() };
+    if address.ip().is_unspecified() {
+        let loopback =
+            if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+        address.set_ip(loopback);
+    }
+    address.to_string()
 }
 
 /// Listens on every address of a name: `localhost` is two, and clients may take either. One that this machine does
@@ -259,7 +292,8 @@ impl Broker {
             advertised: semel_broker::Endpoint { host: Arc::default(), port: 0 },
             leader_epoch,
         };
-        let driver = Driver::new(node, Arc::clone(&log), clock, Arc::clone(&queue), submitted);
+        let mut driver = Driver::new(node, Arc::clone(&log), clock, Arc::clone(&queue), submitted);
+        driver.say_fences(&first.fences);
         let thread = NodeThread::start(driver)
             .map_err(|source| ServeError::System { what: "cannot start the node's thread", source })?;
         Ok(Self { queue, thread, log, facts })
@@ -268,13 +302,19 @@ impl Broker {
     async fn run(
         self,
         listeners: Vec<TcpListener>,
+        admin: Option<TcpListener>,
         advertised: Option<Endpoint>,
         config: &Config,
         signals: &mut Signals,
     ) -> Result<(), ServeError> {
         let (stop, stopped) = watch::channel(false);
-        let shared = Arc::new(self.shared(advertised, config, stopped));
         let mut tasks = JoinSet::new();
+        if let Some(listener) = admin {
+            let (node, published) = (Arc::clone(&self.queue), Arc::clone(self.log.published()));
+            let admin = Admin::new(node, published, bootstrap(&listeners), stopped.clone());
+            tasks.spawn(admin::serve(listener, Arc::new(admin)));
+        }
+        let shared = Arc::new(self.shared(advertised, config, stopped));
         for listener in listeners {
             tasks.spawn(listener::accept(listener, Arc::clone(&shared)));
         }

@@ -1,5 +1,6 @@
 //! The command line: one file per command.
 
+pub mod ask;
 pub mod config;
 pub mod demo;
 pub mod salvage;
@@ -27,9 +28,13 @@ const AFTER_HELP: &str = "Examples:
   semel serve                          a broker on 127.0.0.1:9092, data in ./semel-data
   semel serve --durability memory      nothing on disk, for tests
   semel demo                           see exactly-once kept, step by step
+  semel txn explain orders             who used a transactional id, who was fenced and why
+  semel fences --follow                each fence as it happens
+  semel lso orders:0                   what readers of committed records wait for
   semel config --set num.partitions=3  each setting, its value and where it came from
 
-Exit status: 0 done, 1 failed, 2 wrong usage.";
+Exit status: 0 done, 1 failed, 2 wrong usage; commands that ask a broker: 3 no such thing, 4 nobody answers,
+5 something found that should not be there.";
 
 /// Semel's commands.
 #[derive(Subcommand, Debug)]
@@ -38,6 +43,14 @@ pub enum Command {
     Serve(serve::Serve),
     /// See exactly-once kept, step by step, on a broker of its own in a temporary directory.
     Demo(demo::Demo),
+    /// Look at transactions and end them.
+    Txn(ask::txn::TxnCommand),
+    /// Show who writes to a topic's partitions, and where their open transactions start.
+    Producers(ask::producers::Producers),
+    /// Show who fenced whom: takeovers, timeouts, aborts by an administrator.
+    Fences(ask::fences::Fences),
+    /// Show what holds the last stable offset of a topic's partitions.
+    Lso(ask::lso::Lso),
     /// Show each setting, its value and where it came from.
     Config(config::Show),
     /// Look after the log of a server that does not run.

@@ -4,6 +4,8 @@ use std::{fmt, path::PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use crate::admin::DEFAULT_ADDRESS;
+
 /// When an answer may leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DurabilityArgument {
@@ -51,6 +53,10 @@ pub struct Serve {
     /// Address that clients are told; the one they connected to if not given.
     #[arg(long, value_name = "HOST:PORT", env = "SEMEL_ADVERTISE")]
     pub advertise: Option<String>,
+    /// Loopback address of the admin endpoint, for `semel fences` and its like; `none` for none. Port 0 takes a free
+    /// one.
+    #[arg(long, value_name = "HOST:PORT|none", default_value = DEFAULT_ADDRESS, env = "SEMEL_ADMIN")]
+    pub admin: String,
     /// When an answer may leave.
     #[arg(long, value_enum, default_value = "sync", env = "SEMEL_DURABILITY")]
     pub durability: DurabilityArgument,

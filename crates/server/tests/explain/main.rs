@@ -1,0 +1,8 @@
+//! What a broker tells people: stories of transactional ids, fences as they happen, what holds the last stable offset,
+//! and the commands that show it, over a real server process.
+
+mod commands;
+mod endpoint;
+mod fences;
+mod rig;
+mod stories;
