@@ -17,7 +17,7 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const USAGE: &str = "usage: bench/run [--json] [--pairs N] [--seconds S] [--only NAME[,NAME...]] [--side semel|kafka]
   --pairs N     pairs of runs for each figure (7)
   --seconds S   length of a run of transactions, at most 10 (4)
-  --only        of: b1-100, b1-1k, b1-100x6, b1-1kx6, b7, b7raw, b7x16, takeover, start
+  --only        of: b1-100, b1-1k, b1-100x6, b1-1kx6, b7, b7raw, b7rawx64, b7x16, takeover, start
   --side        only one server: for profiling, no ratios
 environment: SEMEL_BIN the binary; BENCH_DATA a directory on a real disk; BENCH_SERVER_LOG a file for what servers say";
 
@@ -140,18 +140,19 @@ impl Bench {
         })
     }
 
-    fn raw_transactions(&mut self) -> Outcome<()> {
-        if !self.options.wants("b7raw") {
+    fn raw_transactions(&mut self, key: &str, clients: usize) -> Outcome<()> {
+        if !self.options.wants(key) {
             return Ok(());
         }
+        let name = |what| format!("the same, {clients} raw client(s){what}");
         let figures = [
-            Figure::new("the same, 1 raw client", "txn/s", Target::None),
-            Figure::new("the same, 1 raw client: EndTxn p50", "ms", Target::None),
-            Figure::new("the same, 1 raw client: EndTxn p99", "ms", Target::None),
+            Figure::new(&name(""), "txn/s", Target::None),
+            Figure::new(&name(": EndTxn p50"), "ms", Target::None),
+            Figure::new(&name(": EndTxn p99"), "ms", Target::None),
         ];
         let span = self.options.span;
         self.pairs(figures, |server, topic| {
-            let found = measure::transact_raw(server, topic, span)?;
+            let found = measure::transact_raw(server, topic, clients, span)?;
             Ok([found.per_s, found.commit_p50_ms, found.commit_p99_ms])
         })
     }
@@ -224,7 +225,8 @@ impl Bench {
         self.idempotent("b1-100x6", load(100, 6, 2_000_000), 1.0)?;
         self.idempotent("b1-1kx6", load(1024, 6, 400_000), 1.5)?;
         self.transactions("b7", 1, Target::Ratio(3.0))?;
-        self.raw_transactions()?;
+        self.raw_transactions("b7raw", 1)?;
+        self.raw_transactions("b7rawx64", 64)?;
         self.transactions("b7x16", 16, Target::None)?;
         self.take_over()?;
         self.resident_after()

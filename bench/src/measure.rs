@@ -124,16 +124,47 @@ pub fn transact(server: &Server, topic: &str, producers: usize, span: Duration) 
     Ok(Transacted::of(commits, span))
 }
 
-/// The same without a client library, for one producer: Produce with the first write adding the partition, then
+/// The same without a client library, each producer on a connection of its own: Produce with the first write adding the partition, then
 /// EndTxn (KIP-890). A commit here is the whole EndTxn; the record is acknowledged before.
-pub fn transact_raw(server: &Server, topic: &str, span: Duration) -> Outcome<Transacted> {
-    create(server, topic, 1)?;
+pub fn transact_raw(server: &Server, topic: &str, producers: usize, span: Duration) -> Outcome<Transacted> {
+    create(server, topic, TRANSACTION_PARTITIONS)?;
     // Kafka makes its topic of transactions when a client looks for their coordinator.
     transactional(server, &format!("{topic}-first"))?.init_transactions()?;
-    let mut session = server.session()?.speaking(Versions::VERSION_2);
-    let mut identity = session.init(Some(topic))?;
-    let place = Place::of(topic, 0);
     write_back();
+    let ready = Barrier::new(producers);
+    let commits: Vec<Duration> = thread::scope(|threads| {
+        let started: Vec<_> = (0..producers)
+            .map(|number| {
+                let ready = &ready;
+                threads.spawn(move || commit_raw_for(server, topic, number, ready, span))
+            })
+            .collect();
+        let each = started.into_iter().map(|one| one.join().expect("a producer panicked"));
+        each.collect::<Outcome<Vec<_>>>()
+    })?
+    .concat();
+    settle(server, topic, TRANSACTION_PARTITIONS, 2 * commits.len() as u64)?;
+    delete(server, topic)?;
+    Ok(Transacted::of(commits, span))
+}
+
+/// One raw client: how long each EndTxn took.
+fn commit_raw_for(
+    server: &Server,
+    topic: &str,
+    number: usize,
+    ready: &Barrier,
+    span: Duration,
+) -> Outcome<Vec<Duration>> {
+    let id = format!("{topic}-{number}");
+    let prepared = server.session().and_then(|session| {
+        let mut session = session.speaking(Versions::VERSION_2);
+        let identity = session.init(Some(&id))?;
+        Ok((session, identity))
+    });
+    ready.wait();
+    let (mut session, mut identity) = prepared?;
+    let place = Place::of(topic, number as i32 % TRANSACTION_PARTITIONS);
     let started = Instant::now();
     let mut commits = Vec::new();
     while started.elapsed() < span {
@@ -141,20 +172,18 @@ pub fn transact_raw(server: &Server, topic: &str, span: Duration) -> Outcome<Tra
             identity: Some(identity),
             sequence: 0,
             values: &[&[b'x'; 100]],
-            transactional_id: Some(topic),
+            transactional_id: Some(&id),
         };
         until_taken("Produce", || Ok(session.produce(&place, write)?.code))?;
         let asked = Instant::now();
         until_taken("EndTxn", || {
-            let ended = session.end(topic, identity, true)?;
+            let ended = session.end(&id, identity, true)?;
             identity = ended.identity.unwrap_or(identity);
             Ok(ended.code)
         })?;
         commits.push(asked.elapsed());
     }
-    settle(server, topic, 1, 2 * commits.len() as u64)?;
-    delete(server, topic)?;
-    Ok(Transacted::of(commits, span))
+    Ok(commits)
 }
 
 /// Asks again while the broker still works on the transaction before.

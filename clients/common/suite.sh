@@ -109,7 +109,8 @@ run_checks() {
 against_semel() {
   local direct behind relayed
   direct=$(free_port) behind=$(free_port) relayed=$(free_port)
-  if start_server server "$direct" &&
+  # Producers fall silent for longer than this in one check.
+  if start_server server "$direct" --set producer.id.expiration.ms=1500 &&
     start_server relayed-server "$behind" --advertise "127.0.0.1:$relayed" &&
     start_relay "$relayed" "$behind"; then
     export BOOTSTRAP=127.0.0.1:$direct

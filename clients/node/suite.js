@@ -66,6 +66,25 @@ async function idempotentProduceWithLostAnswers(relayed) {
   equal(values, await read(topic, 0, UNCOMMITTED, relayed), topic)
 }
 
+/** S1: after a batch of which one partition failed, the library takes the other one's numbers again. */
+async function numbersTakenAgain() {
+  const [topic, small] = [await createTopic('taken-again', 1), name('small')]
+  const configEntries = [{ name: 'max.message.bytes', value: '1000' }]
+  await admin.createTopics({ topics: [{ topic: small, numPartitions: 1, replicationFactor: 1, configEntries }] })
+  await withProducer({}, async producer => {
+    const topicMessages = [
+      { topic, messages: messages(['A'], 0) },
+      { topic: small, messages: messages(['x'.repeat(5000)], 0) },
+    ]
+    await raises('KafkaJSProtocolError', 'MESSAGE_TOO_LARGE', () => producer.sendBatch({ acks: -1, topicMessages }), 'batch')
+    equal(['A'], await read(topic, 0, UNCOMMITTED), 'what the batch left')
+    const send = producer.send({ topic, acks: -1, messages: messages(['B'], 0) })
+    const isAcknowledged = await send.then(() => true, () => false)
+    const expected = isAcknowledged ? ['A', 'B'] : ['A']
+    equal(expected, await read(topic, 0, UNCOMMITTED), 'what was acknowledged is there')
+  })
+}
+
 async function everyCompression() {
   for (const type of ['None', 'GZIP']) {
     const topic = await createTopic(`compression-${type}`, 1)
@@ -209,6 +228,7 @@ async function main() {
   await check('idempotent_produce_to_one_partition', () => idempotentProduce(1))
   await check('idempotent_produce_to_three_partitions', () => idempotentProduce(3))
   await check('every_compression', everyCompression)
+  await stricter('numbers_taken_again', 'it acknowledges the second record and stores it nowhere', numbersTakenAgain)
   await check('transactions_over_three_topics', transactionsOverThreeTopics)
   await check('fenced_on_send', () => fencedOnSend('send', 0))
   await check('fenced_on_send_to_an_untouched_partition', () => fencedOnSend('untouched', 1))

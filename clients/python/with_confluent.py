@@ -35,6 +35,10 @@ SILENT.propagate = False
 def run():
     check("confluent_idempotent_produce_to_one_partition", lambda: idempotent_produce(1))
     check("confluent_idempotent_produce_to_three_partitions", lambda: idempotent_produce(3))
+    check("confluent_goes_on_after_its_topic_is_made_anew", goes_on_after_its_topic_is_made_anew)
+    check("confluent_goes_on_after_a_silence", goes_on_after_a_silence)
+    check("confluent_aborts_while_its_first_produce_is_in_flight", aborts_while_its_first_produce_is_in_flight)
+    check("confluent_many_transactions_in_a_row", many_transactions_in_a_row)
     check("confluent_topic_made_on_first_use", topic_made_on_first_use)
     check("confluent_every_compression", every_compression)
     check("confluent_transactions_over_three_topics", transactions_over_three_topics)
@@ -128,6 +132,61 @@ def send(to, topic, value, partition=0):
     to.produce(topic, value, partition=partition, on_delivery=lambda error, _: reports.append(error))
     to.flush(LIMIT_S)
     return reports[0]
+
+
+def goes_on_after_its_topic_is_made_anew():
+    """S17: told 59, the library takes a new epoch and goes on; on Kafka its old numbers are simply taken."""
+    topic, sender = create_topic("anew", 1), producer()
+    equal([None, None], [send(sender, topic, value) for value in ("a", "b")], "before")
+    admin(BOOTSTRAP).delete_topics([topic])[topic].result()
+
+    def made_again():
+        try:
+            admin(BOOTSTRAP).create_topics([NewTopic(topic, 1, 1)])[topic].result()
+            return True
+        except KafkaException:
+            return False
+
+    await_condition(made_again, 10, "the topic made anew")
+    equal([None, None], [send(sender, topic, value) for value in ("c", "d")], "after")
+    equal(["c", "d"], read(topic, 0, UNCOMMITTED), topic)
+
+
+def aborts_while_its_first_produce_is_in_flight():
+    """B86: the abort may overtake or meet the first write; nothing of it is seen, nothing hangs."""
+    topic = create_topic("abort-in-flight", 1)
+    writer = transactional_producer(topic, {"linger.ms": 0})
+    writer.init_transactions(LIMIT_S)
+    for number in range(30):
+        writer.begin_transaction()
+        writer.produce(topic, "aborted", partition=0)
+        writer.poll(0)
+        writer.abort_transaction(LIMIT_S)
+        writer.begin_transaction()
+        writer.produce(topic, f"kept {number}", partition=0)
+        writer.commit_transaction(LIMIT_S)
+    equal([f"kept {number}" for number in range(30)], read(topic, 0, COMMITTED), topic)
+
+
+def many_transactions_in_a_row():
+    """B89: no pause between two transactions, no error in any of them."""
+    topic = create_topic("many", 1)
+    writer = transactional_producer(topic, {"linger.ms": 0})
+    writer.init_transactions(LIMIT_S)
+    for number in range(300):
+        writer.begin_transaction()
+        writer.produce(topic, str(number), partition=0)
+        writer.commit_transaction(LIMIT_S)
+    equal([str(number) for number in range(300)], read(topic, 0, COMMITTED), topic)
+
+
+def goes_on_after_a_silence():
+    """S16: longer than producer.id.expiration.ms of the server that the suite starts (see ../common/suite.sh)."""
+    topic, sender = create_topic("silence", 1), producer()
+    equal(None, send(sender, topic, "before"), "before")
+    time.sleep(2.5)
+    equal(None, send(sender, topic, "after"), "after")
+    equal(["before", "after"], read(topic, 0, UNCOMMITTED), topic)
 
 
 def idempotent_produce(partitions):

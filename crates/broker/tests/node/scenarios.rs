@@ -1,8 +1,8 @@
-//! `docs/scenarios.md` names tests that exist, and every scenario test of this suite is named there.
+//! `docs/scenarios.md` names tests that exist, and every scenario test of this suite, and of the server's, is named there.
 
 use std::collections::BTreeSet;
 
-const SOURCES: [&str; 13] = [
+const SOURCES: [&str; 15] = [
     include_str!("bad_input.rs"),
     include_str!("coordinator.rs"),
     include_str!("dedup.rs"),
@@ -16,6 +16,8 @@ const SOURCES: [&str; 13] = [
     include_str!("stricter.rs"),
     include_str!("topics.rs"),
     include_str!("transaction_codes.rs"),
+    include_str!("../../../server/tests/tcp/fights.rs"),
+    include_str!("../../../server/tests/tcp/kills.rs"),
 ];
 
 /// Names of all tests here, and of those that are scenarios.

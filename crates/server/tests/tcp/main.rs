@@ -4,6 +4,8 @@ mod bad_input;
 mod config;
 mod connection_rule;
 mod demo;
+mod fights;
+mod kills;
 mod long_poll;
 mod pipelining;
 mod pressure;
