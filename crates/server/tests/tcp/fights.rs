@@ -8,14 +8,14 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use semel_certify::{
     ClientError, Server, Session,
     session::{Identity, Isolation, Place, Versions, Write},
 };
-use semel_wire::WireCode;
+use semel_wire::{WireCode, api::describe_transactions::DescribeTransactionsRequest};
 
 use crate::support::{counts, program, values};
 
@@ -49,9 +49,11 @@ struct Producer<'a> {
 }
 
 impl Producer<'_> {
-    /// Takes the id, then transactions until another producer has taken it.
-    fn reign(&mut self, stop: &AtomicBool) -> Result<(), ClientError> {
-        let mut identity = self.session.init(Some(&self.id))?;
+    /// Takes the id on a new connection, then transactions until another producer has taken it. Where the other one
+    /// came first on a newer connection, this one's request is not executed and its connection closed: try again.
+    fn reign(&mut self, address: &str, stop: &AtomicBool) -> Result<(), ClientError> {
+        self.session = Session::connect(address)?.speaking(Versions::VERSION_2);
+        let Ok(mut identity) = self.session.init(Some(&self.id)) else { return Ok(()) };
         self.is_given(identity);
         while !stop.load(Ordering::Relaxed) {
             match self.transact(identity)? {
@@ -112,7 +114,25 @@ impl Producer<'_> {
     }
 }
 
-/// Watches one id: DescribeTransactions would do, but what producers are told is the promise.
+/// Looks at all ids again and again: the epochs of each only rise. Gives the number of changes seen.
+fn watch(session: &mut Session, stop: &AtomicBool) -> usize {
+    let transactional_ids = (0..IDS).map(|id| format!("fight-{id}").as_str().into()).collect();
+    let request = DescribeTransactionsRequest { transactional_ids };
+    let (mut last, mut changes) = (BTreeMap::new(), 0);
+    while !stop.load(Ordering::Relaxed) {
+        let described = session.client.call(&request, 0).expect("the server is up");
+        for state in described.transaction_states.into_iter().filter(|state| state.error_code.get() == 0) {
+            let seen = (state.producer_id.0, state.producer_epoch.0);
+            let before = last.insert(state.transactional_id.to_string(), seen);
+            let rises = before.is_none_or(|before: (i64, i16)| before.0 == seen.0 && before.1 <= seen.1);
+            assert!(rises, "{}: {seen:?} after {before:?}", state.transactional_id);
+            changes += usize::from(before != Some(seen));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    changes
+}
+
 fn assert_rising(identities: &BTreeMap<(String, Identity), usize>) {
     let mut of_id: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
     for (id, identity) in identities.keys() {
@@ -132,7 +152,6 @@ fn sixty_four_producers_on_eight_ids_have_one_winner_at_each_moment() {
     let mut session = Session::connect(address).expect("the server is up");
     session.create_topic("fights", PARTITIONS).expect("the server is up");
     let (seen, stop) = (Mutex::new(Seen::default()), AtomicBool::new(false));
-    let started = Instant::now();
     thread::scope(|threads| {
         for number in 0..PRODUCERS {
             let (seen, stop) = (&seen, &stop);
@@ -143,23 +162,27 @@ fn sixty_four_producers_on_eight_ids_have_one_winner_at_each_moment() {
                 let mut producer = Producer { number, id, session, seen, transactions: 0 };
                 let mut highest = None;
                 while !stop.load(Ordering::Relaxed) {
-                    producer.reign(stop).expect("no connection is lost");
+                    producer.reign(address, stop).expect("no connection in use is lost");
                     let seen = seen.lock().expect("nobody failed");
                     let own = seen.identities.iter().filter(|(_, holder)| **holder == number);
                     let last = own.map(|((_, identity), _)| *identity).max();
                     assert!(last >= highest, "{last:?} after {highest:?}");
                     highest = last;
+                    drop(seen);
+                    // Else nobody reigns long enough to commit.
+                    thread::sleep(Duration::from_millis(50 + 5 * number as u64));
                 }
             });
         }
-        while started.elapsed() < span() {
-            thread::sleep(Duration::from_millis(50));
-        }
+        let watcher = threads.spawn(|| watch(&mut session, &stop));
+        thread::sleep(span());
         stop.store(true, Ordering::Relaxed);
+        assert!(watcher.join().expect("epochs rise") > 20);
     });
     let seen = seen.into_inner().expect("nobody failed");
     assert_rising(&seen.identities);
     assert!(seen.refused > 20 && seen.committed.len() > 20, "{} refused", seen.refused);
+    let mut session = Session::connect(address).expect("the server is up");
     for id in 0..IDS {
         session.init(Some(&format!("fight-{id}"))).expect("what is open is aborted");
     }
