@@ -133,7 +133,7 @@ impl Shard {
         };
         match self.ask(command) {
             Reply::Identity(identity) => identity,
-            other => panic!("{other:?}"),
+            other @ (Reply::Done | Reply::Ended(_)) => panic!("{other:?}"),
         }
     }
 
