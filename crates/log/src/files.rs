@@ -353,14 +353,14 @@ impl Preparer {
 
     /// Writes the header page and makes everything durable: only then is it a log file.
     fn number(&self, state: &mut State, spare: Spare, is_reserve: bool) -> io::Result<LogFile> {
-        let header =
-            FileHeader { identity: self.rules.identity, shard: self.rules.shard, number: state.number };
+        let length = spare.file.length()?;
+        let (identity, shard) = (self.rules.identity, self.rules.shard);
+        let header = FileHeader { identity, shard, number: state.number, length };
         spare.file.write(0, &[&header.page()])?;
         spare.file.sync()?;
         self.disk.sync_directory()?;
         // A recycled file has written blocks already.
         state.filled = if spare.number.is_some() { u64::MAX } else { FIRST_GROUP };
-        let length = spare.file.length()?;
         let filled = state.filled;
         Ok(LogFile { number: state.number, name: spare.name, file: spare.file, length, is_reserve, filled })
     }

@@ -47,6 +47,8 @@ pub struct Directory {
     pub snapshots: Vec<Kept>,
     /// Names of damaged snapshots.
     pub damaged: Vec<String>,
+    /// Log files that are shorter than their header page says: number and length.
+    pub short: Vec<(FileNumber, u64)>,
     /// Largest sequence that a damaged snapshot's readable header proves durable.
     pub proven: LogSequence,
     /// State and index of the newest good one.
@@ -129,6 +131,7 @@ impl Directory {
             nameless: Vec::new(),
             snapshots: Vec::new(),
             damaged: Vec::new(),
+            short: Vec::new(),
             proven: LogSequence::new(0),
             newest: None,
             sides: Vec::new(),
@@ -160,6 +163,9 @@ impl Directory {
             file::Found::Newer(found) => return Err(OpenError::NewerFormat { name, found, known: VERSION }),
             file::Found::Nothing => self.nameless.push((name, opened)),
             file::Found::Header(header) => {
+                if length < header.length {
+                    self.short.push((header.number, length));
+                }
                 self.identity = self.identity.or(Some(header.identity));
                 let (number, is_reserve) = (header.number, false);
                 self.files.push(LogFile { number, name, file: opened, length, is_reserve, filled: 0 });
@@ -451,8 +457,14 @@ impl<'a> Walk<'a> {
 /// # Errors
 /// [`OpenError::Corrupt`] if there is proof; else the disk's error.
 pub fn search(directory: &Directory, end: &End) -> Result<(), OpenError> {
-    let mut search =
-        Search { directory, end, proven: directory.proven, partitions: BTreeSet::new(), found: false };
+    let mut search = Search {
+        directory,
+        end,
+        proven: directory.proven,
+        partitions: BTreeSet::new(),
+        found: false,
+        goes_on_here: false,
+    };
     search.found = search.proven > end.boundary.sequence;
     let here = end.boundary.place;
     for file in directory.files.iter().filter(|file| file.number >= here.file) {
@@ -471,6 +483,8 @@ struct Search<'a> {
     proven: LogSequence,
     partitions: BTreeSet<PartitionHandle>,
     found: bool,
+    /// Groups stand behind the end in its own file: what is missing stood here, however blank the place is.
+    goes_on_here: bool,
 }
 
 impl Search<'_> {
@@ -507,6 +521,8 @@ impl Search<'_> {
             return Ok(());
         }
         let missing = &self.end.boundary;
+        self.goes_on_here |=
+            header.place.file == missing.place.file && header.first_sequence > missing.sequence;
         if header.durable_before > missing.sequence || header.durable_end > missing.place {
             self.found = true;
             self.proven = self.proven.max(header.durable_before);
@@ -534,14 +550,10 @@ impl Search<'_> {
     }
 
     /// True if no group was ever written here: what is missing stood in the next file.
-    fn is_blank(&self, place: Place) -> io::Result<bool> {
-        let Some(file) = self.directory.file(place.file) else { return Ok(true) };
-        if place.position + BLOCK as u64 > file.length {
-            return Ok(true);
-        }
-        let mut block = vec![0; BLOCK];
-        file.file.read(place.position, &mut block)?;
-        Ok(block.iter().all(|byte| *byte == 0))
+    fn is_unused(&self, place: Place) -> io::Result<bool> {
+        let whole =
+            self.directory.file(place.file).is_some_and(|file| place.position + BLOCK as u64 <= file.length);
+        if whole { is_blank(self.directory, place) } else { Ok(true) }
     }
 
     fn verdict(self) -> Result<(), OpenError> {
@@ -549,7 +561,7 @@ impl Search<'_> {
             return Ok(());
         }
         let Boundary { mut place, sequence, .. } = self.end.boundary;
-        if self.directory.file(place.file.next()).is_some() && self.is_blank(place)? {
+        if !self.goes_on_here && self.directory.file(place.file.next()).is_some() && self.is_unused(place)? {
             place = Place { file: place.file.next(), position: FIRST_GROUP };
         }
         let name = self.directory.file(place.file).map(|file| file.name.clone());
@@ -601,6 +613,7 @@ pub fn recover(
     let (end, replayed) = Walk::new(&directory, start, options).run(replay)?;
     search(&directory, &end)?;
     check_present(&directory, &start, &end)?;
+    check_whole(&directory, &end)?;
     readers.published.finish_restore(readers.cache).map_err(OpenError::Index)?;
     check_used(&directory, &end, readers.published)?;
     let last = end.boundary.place.file;
@@ -617,6 +630,46 @@ fn check_present(directory: &Directory, start: &End, end: &End) -> Result<(), Op
     let is_there = directory.file(start.boundary.place.file).is_some();
     let is_new = start.boundary.incarnation == 0 && directory.files.is_empty();
     if is_there || is_new { Ok(()) } else { Err(gone(directory, start.boundary.place.file, end)) }
+}
+
+/// Refuses if the file in which the log ends was cut where it ends, or the one behind it is gone although later ones
+/// are there. A crash shortens no file that is used: it is used only when it is whole and durable. A short file that
+/// holds no group may never have been finished; one that goes on with a blank block behind the last group has lost
+/// nothing.
+fn check_whole(directory: &Directory, end: &End) -> Result<(), OpenError> {
+    let here = end.boundary.place;
+    let later = |number: FileNumber| directory.files.iter().any(|file| file.number > number);
+    let short = directory.short.iter().find(|(number, _)| *number == here.file);
+    if let Some(&(file, position)) = short
+        && here.position > FIRST_GROUP
+        && !is_blank(directory, here)?
+    {
+        return Err(cut(directory, Place { file, position }, end));
+    }
+    let next = here.file.next();
+    if later(next) && directory.file(next).is_none() { Err(gone(directory, next, end)) } else { Ok(()) }
+}
+
+/// True if a whole block without anything stands here.
+fn is_blank(directory: &Directory, place: Place) -> io::Result<bool> {
+    let Some(file) = directory.file(place.file) else { return Ok(false) };
+    if place.position + BLOCK as u64 > file.length {
+        return Ok(false);
+    }
+    let mut block = vec![0; BLOCK];
+    file.file.read(place.position, &mut block)?;
+    Ok(block.iter().all(|byte| *byte == 0))
+}
+
+fn cut(directory: &Directory, place: Place, end: &End) -> OpenError {
+    let name = directory.file(place.file).map(|file| file.name.as_str()).unwrap_or_default();
+    OpenError::Corrupt(Corruption {
+        name: format!("{name}, which is shorter than it was made,"),
+        position: place.position,
+        first_missing: end.boundary.sequence.next(),
+        last_durable: directory.proven,
+        partitions: Vec::new(),
+    })
 }
 
 /// Refuses if a file is gone that holds batches which are still there.

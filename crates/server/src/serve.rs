@@ -408,6 +408,8 @@ fn options(arguments: &Serve, config: &Config) -> Result<Options, ServeError> {
         DurabilityArgument::Sync | DurabilityArgument::Interval => {
             std::fs::create_dir_all(&arguments.data_dir).map_err(|source| {
                 let directory = arguments.data_dir.clone();
+                let is_file = source.kind() == io::ErrorKind::AlreadyExists;
+                let source = if is_file { io::Error::other("it is a file, not a directory") } else { source };
                 ServeError::Open(semel_log::OpenError::NotWritable { directory, source })
             })?;
             Options::files(&arguments.data_dir)

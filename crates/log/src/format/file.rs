@@ -21,6 +21,8 @@ pub struct FileHeader {
     pub shard: ShardId,
     /// Which file.
     pub number: FileNumber,
+    /// Bytes of the file: a shorter one was cut.
+    pub length: u64,
 }
 
 /// What stands where a header page should.
@@ -43,6 +45,7 @@ impl FileHeader {
         field::put(&mut page, 16, &self.identity.to_le_bytes());
         field::put(&mut page, 24, &self.number.get().to_le_bytes());
         field::put(&mut page, 32, &self.shard.get().to_le_bytes());
+        field::put(&mut page, 40, &self.length.to_le_bytes());
         let checksum = crc32c::crc32c(&page[CHECKED..LENGTH]);
         field::put(&mut page, 8, &checksum.to_le_bytes());
         page
@@ -61,6 +64,7 @@ impl FileHeader {
                 identity: field::get_u64(page, 16),
                 number: FileNumber::new(field::get_u64(page, 24)),
                 shard: ShardId::new(field::get_u32(page, 32)),
+                length: field::get_u64(page, 40),
             }),
             newer => Found::Newer(newer),
         }
@@ -73,7 +77,8 @@ mod tests {
 
     #[test]
     fn a_header_page_survives_and_any_flipped_bit_is_noticed() {
-        let header = FileHeader { identity: 9, shard: ShardId::new(3), number: FileNumber::new(77) };
+        let header =
+            FileHeader { identity: 9, shard: ShardId::new(3), number: FileNumber::new(77), length: 1 << 22 };
         let mut page = header.page();
         assert_eq!(FileHeader::read(&page), Found::Header(header));
         for at in 0..LENGTH {

@@ -81,17 +81,21 @@ fn the_last_group_cut_at_any_byte_is_dropped_whole() {
 }
 
 #[test]
-fn a_file_cut_short_inside_the_last_group_drops_it() {
+fn a_file_that_was_cut_is_refused_unless_only_blank_blocks_are_gone() {
     let disk = SimulatedDisk::new(1);
     let options = options(&disk, Durability::Sync);
     let mut author = author();
     life(&options, &mut author, &[100, 9_000]);
-    let (whole, (at, _)) = (disk.content(FIRST).unwrap(), *groups(&disk, FIRST).last().unwrap());
-    for length in [at, at + 1, at + HEADER, at + BLOCK, at + 2 * BLOCK] {
+    let (whole, (at, header)) = (disk.content(FIRST).unwrap(), *groups(&disk, FIRST).last().unwrap());
+    for length in [at, at + 1, at + HEADER, at + BLOCK, at + 2 * BLOCK, at + header.total()] {
         disk.set_content(FIRST, whole[..length].to_vec());
-        let (sequence, _) = reopen(&options, &author).expect("a torn tail is no corruption");
-        assert_eq!(sequence, author.history.len() as u64 - 1);
+        let corruption = corruption(&options, &author);
+        assert!(corruption.name.contains(FIRST), "cut at {length}: {corruption}");
+        assert_eq!(corruption.position, length as u64);
     }
+    disk.set_content(FIRST, whole[..at + header.total() + BLOCK].to_vec());
+    let (sequence, _) = reopen(&options, &author).expect("nothing is missing");
+    assert_eq!(sequence, author.history.len() as u64);
 }
 
 #[test]
