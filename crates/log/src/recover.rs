@@ -47,8 +47,8 @@ pub struct Directory {
     pub snapshots: Vec<Kept>,
     /// Names of damaged snapshots.
     pub damaged: Vec<String>,
-    /// Log files that are shorter than their header page says: number and length.
-    pub short: Vec<(FileNumber, u64)>,
+    /// Log files that are shorter than their header page says.
+    pub short: Vec<Short>,
     /// Largest sequence that a damaged snapshot's readable header proves durable.
     pub proven: LogSequence,
     /// State and index of the newest good one.
@@ -57,6 +57,17 @@ pub struct Directory {
     pub sides: Vec<FileRange>,
     /// Random number of the directory, if any file tells.
     pub identity: Option<u64>,
+}
+
+/// A log file that is shorter than it was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Short {
+    /// Which file.
+    pub file: FileNumber,
+    /// Its length.
+    pub length: u64,
+    /// The length it was made with.
+    pub made: u64,
 }
 
 /// Where the log ends.
@@ -154,6 +165,11 @@ impl Directory {
         Ok(found)
     }
 
+    /// The file of this number, if it is shorter than it was made.
+    pub fn short(&self, file: FileNumber) -> Option<Short> {
+        self.short.iter().find(|short| short.file == file).copied()
+    }
+
     fn log_file(&mut self, name: String, mode: WriteMode) -> Result<(), OpenError> {
         let opened = self.disk.open(&name, mode)?;
         let length = opened.length()?;
@@ -164,7 +180,7 @@ impl Directory {
             file::Found::Nothing => self.nameless.push((name, opened)),
             file::Found::Header(header) => {
                 if length < header.length {
-                    self.short.push((header.number, length));
+                    self.short.push(Short { file: header.number, length, made: header.length });
                 }
                 self.identity = self.identity.or(Some(header.identity));
                 let (number, is_reserve) = (header.number, false);
@@ -636,15 +652,17 @@ fn check_present(directory: &Directory, start: &End, end: &End) -> Result<(), Op
 /// are there. A crash shortens no file that is used: it is used only when it is whole and durable. A short file that
 /// holds no group may never have been finished; one that goes on with a blank block behind the last group has lost
 /// nothing.
-fn check_whole(directory: &Directory, end: &End) -> Result<(), OpenError> {
+///
+/// # Errors
+/// [`OpenError::Corrupt`], or the disk's error.
+pub fn check_whole(directory: &Directory, end: &End) -> Result<(), OpenError> {
     let here = end.boundary.place;
     let later = |number: FileNumber| directory.files.iter().any(|file| file.number > number);
-    let short = directory.short.iter().find(|(number, _)| *number == here.file);
-    if let Some(&(file, position)) = short
+    if let Some(short) = directory.short(here.file)
         && here.position > FIRST_GROUP
         && !is_blank(directory, here)?
     {
-        return Err(cut(directory, Place { file, position }, end));
+        return Err(cut(directory, Place { file: here.file, position: short.length }, end));
     }
     let next = here.file.next();
     if later(next) && directory.file(next).is_none() { Err(gone(directory, next, end)) } else { Ok(()) }

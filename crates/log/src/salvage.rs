@@ -12,7 +12,7 @@ use crate::{
     disk::{BLOCK, Disk, DiskFile, WriteMode},
     files::{FileRules, side_name},
     format::group::GroupHeader,
-    recover::{Directory, End, Sink, Walk, search},
+    recover::{Directory, End, Sink, Walk, check_whole, search},
 };
 
 /// How the names of what was set aside end.
@@ -46,7 +46,7 @@ pub fn salvage_disk(disk: Arc<dyn Disk>, options: &Options) -> Result<Option<Sal
     let mode = FileRules::new(options, 0).mode;
     let directory = Directory::read(disk, mode)?;
     let (end, _) = Walk::new(&directory, directory.start(), options).run(&mut Skip)?;
-    match search(&directory, &end) {
+    match search(&directory, &end).and_then(|()| check_whole(&directory, &end)) {
         Ok(()) => Ok(None),
         Err(OpenError::Corrupt(corruption)) if directory.file(end.boundary.place.file).is_some() => {
             let set_aside = cut(&directory, &end)?;
@@ -63,7 +63,10 @@ fn cut(directory: &Directory, end: &End) -> io::Result<Vec<String>> {
     let copy = disk.create(&aside, WriteMode::Buffered)?;
     copy_tail(&*file.file, file.length, place.position, &*copy)?;
     disk.sync_directory()?;
-    zero(&*file.file, place.position, file.length)?;
+    // A file that was cut gets its length back: recovery refuses a short one.
+    let length = directory.short(place.file).map_or(file.length, |short| short.made);
+    file.file.allocate(length)?;
+    zero(&*file.file, place.position, length)?;
     let later = directory.files.iter().filter(|later| later.number > place.file).map(|later| &later.name);
     let nameless = directory.nameless.iter().map(|(name, _)| name);
     // Side files that reach into what is cut are made anew.

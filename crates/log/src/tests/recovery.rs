@@ -430,3 +430,19 @@ fn salvage_cuts_at_the_damage_sets_the_rest_aside_and_it_never_comes_back() {
     let promised = author.history.len() as u64;
     open(&options, &mut author, promised, &Said::default()).expect("it opens");
 }
+
+#[test]
+fn salvage_gives_a_file_that_was_cut_its_length_back() {
+    let disk = SimulatedDisk::new(1);
+    let options = options(&disk, Durability::Sync);
+    let mut author = author();
+    life(&options, &mut author, &[100, 9_000]);
+    let (whole, (at, header)) = (disk.content(FIRST).unwrap(), *groups(&disk, FIRST).last().unwrap());
+    disk.set_content(FIRST, whole[..at + HEADER].to_vec());
+    let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+    salvage_disk(shared.clone(), &options).expect("it can be cut").expect("there is damage");
+    assert_eq!(disk.content(FIRST).map(|content| content.len()), Some(whole.len()));
+    assert_eq!(salvage_disk(shared, &options).expect("nothing to do"), None);
+    let (sequence, _) = reopen(&options, &author).expect("it opens");
+    assert_eq!(sequence, header.first_sequence.get() - 1);
+}
