@@ -8,10 +8,12 @@ use semel_log::Proposal;
 use semel_types::{ConnectionNumber, Now, RequestToken, TopicName, TransactionalId};
 use semel_wire::api::{
     add_offsets_to_txn::AddOffsetsToTxnRequest, add_partitions_to_txn::AddPartitionsToTxnRequest,
-    create_topics::CreateTopicsRequest, delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest,
-    init_producer_id::InitProducerIdRequest, metadata::MetadataRequest, offset_commit::OffsetCommitRequest,
-    offset_fetch::OffsetFetchRequest, txn_offset_commit::TxnOffsetCommitRequest,
-    write_txn_markers::WriteTxnMarkersRequest,
+    create_topics::CreateTopicsRequest, delete_groups::DeleteGroupsRequest,
+    delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest, heartbeat::HeartbeatRequest,
+    init_producer_id::InitProducerIdRequest, join_group::JoinGroupRequest, leave_group::LeaveGroupRequest,
+    metadata::MetadataRequest, offset_commit::OffsetCommitRequest, offset_delete::OffsetDeleteRequest,
+    offset_fetch::OffsetFetchRequest, sync_group::SyncGroupRequest,
+    txn_offset_commit::TxnOffsetCommitRequest, write_txn_markers::WriteTxnMarkersRequest,
 };
 
 use crate::{
@@ -72,6 +74,18 @@ pub enum Call {
     OffsetCommit(Asked<OffsetCommitRequest>),
     /// OffsetFetch.
     OffsetFetch(Asked<OffsetFetchRequest>),
+    /// JoinGroup.
+    JoinGroup(Asked<JoinGroupRequest>),
+    /// Heartbeat.
+    Heartbeat(Asked<HeartbeatRequest>),
+    /// LeaveGroup.
+    LeaveGroup(Asked<LeaveGroupRequest>),
+    /// SyncGroup.
+    SyncGroup(Asked<SyncGroupRequest>),
+    /// DeleteGroups.
+    DeleteGroups(Asked<DeleteGroupsRequest>),
+    /// OffsetDelete.
+    OffsetDelete(Asked<OffsetDeleteRequest>),
     /// CreateTopics.
     CreateTopics(Asked<CreateTopicsRequest>),
     /// DeleteTopics.
@@ -111,6 +125,12 @@ impl Call {
             Self::Produce(_)
             | Self::OffsetCommit(_)
             | Self::OffsetFetch(_)
+            | Self::JoinGroup(_)
+            | Self::Heartbeat(_)
+            | Self::LeaveGroup(_)
+            | Self::SyncGroup(_)
+            | Self::DeleteGroups(_)
+            | Self::OffsetDelete(_)
             | Self::CreateTopics(_)
             | Self::DeleteTopics(_)
             | Self::InitProducerId(_)

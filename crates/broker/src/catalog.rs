@@ -177,7 +177,13 @@ impl Catalog {
             | Event::TransactionEnded(_)
             | Event::TransactionalIdExpired(_)
             | Event::OffsetsCommitted(_)
-            | Event::PendingOffsetsAdded(_) => {}
+            | Event::PendingOffsetsAdded(_)
+            | Event::GroupGenerationStarted(_)
+            | Event::GroupAssigned(_)
+            | Event::GroupMemberReplaced(_)
+            | Event::GroupMembersRemoved(_)
+            | Event::GroupDeleted(_)
+            | Event::OffsetsDeleted(_) => {}
         }
     }
 

@@ -8,7 +8,8 @@ use std::{fmt, sync::Arc};
 
 use semel_types::{DurationMs, Now, WallTime};
 use semel_wire::api::{
-    describe_producers::DescribeProducersRequest, describe_transactions::DescribeTransactionsRequest,
+    describe_groups::DescribeGroupsRequest, describe_producers::DescribeProducersRequest,
+    describe_transactions::DescribeTransactionsRequest, list_groups::ListGroupsRequest,
     list_transactions::ListTransactionsRequest,
 };
 
@@ -22,6 +23,10 @@ use crate::{
 /// A question.
 #[derive(Clone, Debug)]
 pub enum Inquiry {
+    /// DescribeGroups.
+    Groups(Asked<DescribeGroupsRequest>),
+    /// ListGroups.
+    GroupList(Asked<ListGroupsRequest>),
     /// DescribeProducers.
     Producers(Asked<DescribeProducersRequest>),
     /// DescribeTransactions.
@@ -35,6 +40,8 @@ pub enum Inquiry {
 pub(crate) struct Cut {
     /// The state.
     pub(crate) state: Arc<State>,
+    /// What is known of groups beside the state.
+    pub(crate) groups: Arc<semel_groups::Volatile>,
     now: Now,
     wall: WallTime,
 }
@@ -47,7 +54,11 @@ pub struct StateCall {
 }
 
 pub(crate) fn run(step: &mut Step<'_>, inquiry: &Inquiry) -> Handled {
-    let cut = Cut { state: step.copy(), now: step.context.now, wall: step.context.wall };
+    let groups = match inquiry {
+        Inquiry::Groups(_) | Inquiry::GroupList(_) => Arc::new(step.groups().snapshot()),
+        Inquiry::Producers(_) | Inquiry::Transactions(_) | Inquiry::TransactionList(_) => Arc::default(),
+    };
+    let cut = Cut { state: step.copy(), groups, now: step.context.now, wall: step.context.wall };
     Handled::State(StateCall { cut, inquiry: inquiry.clone() })
 }
 

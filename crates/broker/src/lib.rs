@@ -19,6 +19,7 @@ mod call;
 pub mod catalog;
 mod common;
 mod facts;
+mod groups;
 mod inquiry;
 pub mod node;
 mod offsets;

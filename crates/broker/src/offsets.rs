@@ -77,8 +77,8 @@ fn handle(step: &Step<'_>, named: &Named<'_>) -> Result<PartitionHandle, ErrorCo
     topic.partition(named.index).ok_or(ErrorCode::UnknownTopicOrPartition)
 }
 
-/// Who claims to commit. A static member's name claims membership as a member id does.
+/// Who claims to commit. A negative generation claims none.
 pub(crate) fn member<'a>(generation: i32, member_id: &'a str, instance: Option<&'a str>) -> Member<'a> {
-    let member_id = if member_id.is_empty() { instance.unwrap_or_default() } else { member_id };
-    Member { generation: (generation >= 0).then_some(generation), member_id }
+    let generation = (generation >= 0).then_some(generation);
+    Member { generation, member_id, instance, transactional: false }
 }

@@ -70,7 +70,13 @@ impl State {
             | Event::TransactionExtended(_)
             | Event::TransactionalIdExpired(_)
             | Event::OffsetsCommitted(_)
-            | Event::PendingOffsetsAdded(_) => Ok(()),
+            | Event::PendingOffsetsAdded(_)
+            | Event::GroupGenerationStarted(_)
+            | Event::GroupAssigned(_)
+            | Event::GroupMemberReplaced(_)
+            | Event::GroupMembersRemoved(_)
+            | Event::GroupDeleted(_)
+            | Event::OffsetsDeleted(_) => Ok(()),
         }
     }
 

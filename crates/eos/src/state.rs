@@ -84,7 +84,13 @@ impl State {
                 self.partitions.apply_ended(ended, epoch, visible);
                 self.transactions.apply_ended(ended, written, &mut self.producers);
             }
-            Event::OffsetsCommitted(_) => {}
+            Event::OffsetsCommitted(_)
+            | Event::GroupGenerationStarted(_)
+            | Event::GroupAssigned(_)
+            | Event::GroupMemberReplaced(_)
+            | Event::GroupMembersRemoved(_)
+            | Event::GroupDeleted(_)
+            | Event::OffsetsDeleted(_) => {}
         }
     }
 
@@ -250,6 +256,12 @@ fn time_of(event: &Event) -> Option<Now> {
         Event::TransactionalIdExpired(event) => Some(event.now),
         Event::OffsetsCommitted(event) => Some(event.now),
         Event::PendingOffsetsAdded(event) => Some(event.now),
+        Event::GroupGenerationStarted(event) => Some(event.now),
+        Event::GroupAssigned(event) => Some(event.now),
+        Event::GroupMemberReplaced(event) => Some(event.now),
+        Event::GroupMembersRemoved(event) => Some(event.now),
+        Event::GroupDeleted(event) => Some(event.now),
+        Event::OffsetsDeleted(event) => Some(event.now),
         Event::ProducerIdsReserved(_) | Event::ProducersShrunk(_) | Event::StubsDropped(_) => None,
     }
 }

@@ -13,6 +13,7 @@ pub mod codec;
 #[macro_use]
 mod define;
 
+mod blob;
 mod e001_shard_started;
 mod e002_producer_ids_reserved;
 mod e003_topic_created;
@@ -26,8 +27,15 @@ mod e022_transaction_ended;
 mod e023_transactional_id_expired;
 mod e030_offsets_committed;
 mod e031_pending_offsets_added;
+mod e032_group_generation_started;
+mod e033_group_assigned;
+mod e034_group_member_replaced;
+mod e035_group_members_removed;
+mod e036_group_deleted;
+mod e037_offsets_deleted;
 mod visible;
 
+pub use blob::Blob;
 pub use codec::{Decode, DecodeError, Encode, Reader};
 pub use e001_shard_started::ShardStarted;
 pub use e002_producer_ids_reserved::ProducerIdsReserved;
@@ -42,6 +50,12 @@ pub use e022_transaction_ended::{EndCause, Marker, Outcome, TransactionEnded};
 pub use e023_transactional_id_expired::TransactionalIdExpired;
 pub use e030_offsets_committed::{CommittedOffset, OffsetsCommitted};
 pub use e031_pending_offsets_added::PendingOffsetsAdded;
+pub use e032_group_generation_started::{GroupGenerationStarted, GroupMember, GroupProtocol};
+pub use e033_group_assigned::{GroupAssigned, GroupAssignment};
+pub use e034_group_member_replaced::GroupMemberReplaced;
+pub use e035_group_members_removed::GroupMembersRemoved;
+pub use e036_group_deleted::GroupDeleted;
+pub use e037_offsets_deleted::OffsetsDeleted;
 pub use visible::{AbortedTransaction, Visible};
 
 define::events! {
@@ -58,6 +72,12 @@ define::events! {
     23 TransactionalIdExpired, version 1;
     30 OffsetsCommitted, version 1;
     31 PendingOffsetsAdded, version 1;
+    32 GroupGenerationStarted, version 1;
+    33 GroupAssigned, version 1;
+    34 GroupMemberReplaced, version 1;
+    35 GroupMembersRemoved, version 1;
+    36 GroupDeleted, version 1;
+    37 OffsetsDeleted, version 1;
 }
 
 #[cfg(test)]

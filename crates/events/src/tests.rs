@@ -32,6 +32,46 @@ fn offset() -> CommittedOffset {
     }
 }
 
+fn member() -> GroupMember {
+    GroupMember {
+        id: Arc::from("app-1-7f"),
+        instance: Some(Arc::from("app-1")),
+        client_id: Arc::from("app"),
+        client_host: Arc::from("10.0.0.7"),
+        session_timeout: DurationMs::from_ms(45_000),
+        rebalance_timeout: DurationMs::from_ms(300_000),
+        protocols: vec![GroupProtocol { name: Arc::from("range"), metadata: Blob::from(&[0, 255, 7][..]) }],
+    }
+}
+
+/// Those of groups.
+fn group_samples() -> Vec<Event> {
+    let (now, group) = (Now::from_ms(5), GroupId::from("g"));
+    vec![
+        GroupGenerationStarted {
+            group: group.clone(),
+            generation: i32::MAX,
+            protocol_type: Arc::from("consumer"),
+            protocol: Arc::from("range"),
+            leader: Arc::from("app-1-7f"),
+            members: vec![member()],
+            now,
+        }
+        .into(),
+        GroupAssigned {
+            group: group.clone(),
+            generation: 3,
+            assignments: vec![GroupAssignment { member: Arc::from("m"), assignment: Blob::from(&[200][..]) }],
+            now,
+        }
+        .into(),
+        GroupMemberReplaced { group: group.clone(), old: Arc::from("m"), member: member(), now }.into(),
+        GroupMembersRemoved { group: group.clone(), members: vec![Arc::from("m")], now }.into(),
+        GroupDeleted { group: group.clone(), now }.into(),
+        OffsetsDeleted { group, partitions: vec![PartitionHandle::new(3)], now }.into(),
+    ]
+}
+
 /// One of each kind, with fields at their edges.
 fn samples() -> Vec<Event> {
     let (now, wall) = (Now::from_ms(i64::MAX), WallTime::from_ms(-1));
@@ -133,7 +173,7 @@ fn samples() -> Vec<Event> {
 
 #[test]
 fn every_event_survives_its_written_form() {
-    for event in samples() {
+    for event in samples().into_iter().chain(group_samples()) {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         let mut reader = Reader::new(&bytes);
@@ -144,7 +184,7 @@ fn every_event_survives_its_written_form() {
 
 #[test]
 fn an_event_cut_anywhere_is_refused() {
-    for event in samples() {
+    for event in samples().into_iter().chain(group_samples()) {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         for cut in 0..bytes.len() {

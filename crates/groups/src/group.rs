@@ -1,10 +1,12 @@
-//! One group: what it has committed and what waits for a transaction's end.
+//! One group: its members, what it has committed, and what waits for a transaction's end.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use semel_events::{CommittedOffset, Decode, DecodeError, Encode, Outcome, Reader};
 use semel_types::{LogSequence, Now, PartitionHandle, TransactionNumber, TransactionalId};
+
+use crate::Membership;
 
 /// A committed offset with its place in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,14 +37,25 @@ impl Decode for StoredOffset {
 /// One transaction of one transactional id.
 pub(crate) type TransactionKey = (TransactionalId, TransactionNumber);
 
-/// A group without members.
+/// A group.
 #[derive(Clone, Default)]
 pub struct Group {
+    membership: Arc<Membership>,
     committed: RedBlackTreeMapSync<PartitionHandle, StoredOffset>,
     pending: RedBlackTreeMapSync<TransactionKey, Vec<StoredOffset>>,
 }
 
 impl Group {
+    /// Its members.
+    #[must_use]
+    pub fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    pub(crate) fn membership_mut(&mut self) -> &mut Membership {
+        Arc::make_mut(&mut self.membership)
+    }
+
     /// The committed offset of a partition.
     #[must_use]
     pub fn offset(&self, partition: PartitionHandle) -> Option<&StoredOffset> {
@@ -72,6 +85,10 @@ impl Group {
         if newer {
             self.committed.insert_mut(partition, offset);
         }
+    }
+
+    pub(crate) fn forget(&mut self, partition: PartitionHandle) {
+        self.committed.remove_mut(&partition);
     }
 
     pub(crate) fn hold(&mut self, key: TransactionKey, offsets: impl Iterator<Item = StoredOffset>) {
@@ -111,6 +128,7 @@ fn live(held: &[StoredOffset], dead: &RedBlackTreeSetSync<PartitionHandle>) -> V
 
 impl Encode for Group {
     fn encode(&self, out: &mut Vec<u8>) {
+        self.membership.encode(out);
         (self.committed.size() as u64).encode(out);
         self.committed.values().for_each(|offset| offset.encode(out));
         (self.pending.size() as u64).encode(out);
@@ -122,9 +140,13 @@ impl Encode for Group {
     }
 }
 
-impl Decode for Group {
-    fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+impl Group {
+    /// Reads the form of this version of the state; the first one had no members.
+    pub(crate) fn decode(reader: &mut Reader<'_>, version: u8) -> Result<Self, DecodeError> {
         let mut group = Self::default();
+        if version >= 2 {
+            group.membership = Arc::new(Membership::decode(reader)?);
+        }
         for _ in 0..reader.length()? {
             let offset = StoredOffset::decode(reader)?;
             group.committed.insert_mut(offset.committed.partition, offset);

@@ -4,15 +4,15 @@ use alloc::{string::String, sync::Arc, vec::Vec};
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use semel_events::{
-    CommittedOffset, Decode, DecodeError, Encode, Event, OffsetsCommitted, PendingOffsetsAdded, Reader,
-    TransactionEnded,
+    CommittedOffset, Decode, DecodeError, Encode, Event, GroupMember, OffsetsCommitted, OffsetsDeleted,
+    PendingOffsetsAdded, Reader, TransactionEnded,
 };
 use semel_types::{GroupId, LogSequence, Now, PartitionHandle};
 
-use crate::{Group, Member, Refusal, StoredOffset};
+use crate::{Change, Group, Member, Phase, Refusal, StoredOffset, Volatile, classic, subscription};
 
 /// Version of the written form of [`State`].
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A whole-state check that failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,33 +58,58 @@ impl State {
         self.group(id).is_some_and(|group| group.is_unstable(partition))
     }
 
-    /// May this member commit in this group? Groups here have no members, so a claimed membership is refused:
-    /// 22 for a group that does not exist, 25 otherwise (upstream `OffsetMetadataManager`).
-    ///
-    /// # Errors
-    /// [`Refusal`] if it may not.
-    pub fn check_member(&self, id: &GroupId, member: Member<'_>) -> Result<(), Refusal> {
-        let claims = member.generation.is_some_and(|generation| generation >= 0);
-        match (self.group(id), claims, member.member_id.is_empty()) {
-            (_, false, true) => Ok(()),
-            (None, true, _) => Err(Refusal::IllegalGeneration),
-            (None, false, false) | (Some(_), _, _) => Err(Refusal::UnknownMember),
-        }
+    /// Every group by id.
+    pub fn groups(&self) -> impl Iterator<Item = (&GroupId, &Group)> {
+        self.groups.iter().map(|(id, group)| (id, &**group))
     }
 
-    /// Decides OffsetCommit.
+    /// Decides OffsetCommit: the event, and the sign that the member is alive.
     ///
     /// # Errors
     /// [`Refusal`] if the member may not commit; nothing changes then.
     pub fn commit(
         &self,
+        volatile: &Volatile,
         id: &GroupId,
         member: Member<'_>,
         offsets: Vec<CommittedOffset>,
         now: Now,
-    ) -> Result<Event, Refusal> {
-        self.check_member(id, member)?;
-        Ok(OffsetsCommitted { group: id.clone(), offsets, now }.into())
+    ) -> Result<(Event, Option<Change>), Refusal> {
+        let change = classic::check_commit(self, volatile, id, member, now)?;
+        Ok((OffsetsCommitted { group: id.clone(), offsets, now }.into(), change))
+    }
+
+    /// May offsets of this group be deleted at all (OffsetDelete)? Of a group with members only a consumer's may.
+    ///
+    /// # Errors
+    /// [`Refusal::UnknownGroup`] or [`Refusal::NonEmpty`].
+    pub fn check_offset_delete(&self, volatile: &Volatile, id: &GroupId) -> Result<(), Refusal> {
+        let group = self.group(id).ok_or(Refusal::UnknownGroup)?;
+        let live = volatile.group(id).map(|live| &**live);
+        let is_empty = Phase::of(group.membership(), live) == Phase::Empty;
+        let consumes = is_empty || &**group.membership().protocol_type() == "consumer";
+        if consumes { Ok(()) } else { Err(Refusal::NonEmpty) }
+    }
+
+    /// May the offset of this partition of this topic be deleted?
+    ///
+    /// # Errors
+    /// [`Refusal::Subscribed`] if a member reads the topic, [`Refusal::UnstableOffset`] if an undecided transaction
+    /// carries an offset of the partition.
+    pub fn check_offset_of(
+        &self,
+        volatile: &Volatile,
+        id: &GroupId,
+        topic: &str,
+        partition: PartitionHandle,
+    ) -> Result<(), Refusal> {
+        let reads = |member: &GroupMember| subscription::names(member, topic);
+        let seats = self.group(id).into_iter().flat_map(|group| group.membership().seats());
+        let mut joining = volatile.group(id).into_iter().flat_map(|live| live.joining());
+        if seats.map(|(_, seat)| &seat.member).any(reads) || joining.any(reads) {
+            return Err(Refusal::Subscribed);
+        }
+        if self.is_unstable(id, partition) { Err(Refusal::UnstableOffset) } else { Ok(()) }
     }
 
     /// The only writer.
@@ -96,6 +121,22 @@ impl State {
             Event::TopicDeleted(event) => {
                 event.partitions.iter().for_each(|partition| self.dead.insert_mut(*partition));
             }
+            Event::GroupGenerationStarted(event) => {
+                self.write(&event.group, |group| group.membership_mut().start(event));
+            }
+            Event::GroupAssigned(event) => {
+                self.write(&event.group, |group| group.membership_mut().assign(event));
+            }
+            Event::GroupMemberReplaced(event) => {
+                self.write(&event.group, |group| group.membership_mut().replace(event));
+            }
+            Event::GroupMembersRemoved(event) => {
+                self.write(&event.group, |group| group.membership_mut().remove(event));
+            }
+            Event::GroupDeleted(event) => {
+                self.groups.remove_mut(&event.group);
+            }
+            Event::OffsetsDeleted(event) => self.apply_offsets_deleted(event),
             Event::ShardStarted(_)
             | Event::ProducerIdsReserved(_)
             | Event::TopicCreated(_)
@@ -117,6 +158,13 @@ impl State {
         let key = (event.id.clone(), event.number);
         let stored = stored(&event.offsets, sequence, event.now);
         self.write(&event.group, |group| group.hold(key, stored));
+    }
+
+    fn apply_offsets_deleted(&mut self, event: &OffsetsDeleted) {
+        if self.groups.contains_key(&event.group) {
+            let partitions = event.partitions.iter().copied();
+            self.write(&event.group, |group| partitions.for_each(|partition| group.forget(partition)));
+        }
     }
 
     fn apply_end(&mut self, event: &TransactionEnded) {
@@ -143,6 +191,7 @@ impl State {
     /// Names the first violation.
     pub fn check(&self, last: LogSequence) -> Result<(), Violation> {
         for (id, group) in self.groups.iter() {
+            group.membership().check().map_err(|error| Violation(alloc::format!("{error} in group {id}")))?;
             let held = group.pending().flat_map(|(_, held)| held.iter());
             if group.offsets().chain(held).any(|stored| stored.sequence > last) {
                 return Err(Violation(alloc::format!("GRP-03: group {id} holds an offset from the future")));
@@ -169,13 +218,13 @@ impl State {
     /// [`DecodeError`] for damaged bytes or a version that this build does not know.
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let version = reader.byte()?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(DecodeError::NewerEvent { event: "groups in a snapshot", version });
         }
         let mut state = Self::new();
         for _ in 0..reader.length()? {
             let id = GroupId::decode(reader)?;
-            state.groups.insert_mut(id, Arc::new(Group::decode(reader)?));
+            state.groups.insert_mut(id, Arc::new(Group::decode(reader, version)?));
         }
         Ok(state)
     }

@@ -76,9 +76,8 @@ impl Log {
     }
 
     fn commit(&mut self, offset: i64) {
-        let event =
-            self.state.commit(&group(), Member::NONE, offsets(offset), NOW).expect("no member claimed");
-        self.apply(&event);
+        let decided = self.state.commit(&Volatile::default(), &group(), Member::NONE, offsets(offset), NOW);
+        self.apply(&decided.expect("no member claimed").0);
     }
 
     fn offset(&self) -> Option<i64> {
@@ -148,12 +147,16 @@ fn a_deleted_topic_takes_its_offsets_with_it() {
 #[test]
 fn a_claimed_membership_is_refused_and_changes_nothing() {
     let mut log = Log::new();
-    let member = Member { generation: Some(3), member_id: "m" };
-    assert_eq!(log.state.check_member(&group(), member), Err(Refusal::IllegalGeneration));
+    let check = |state: &State, member| {
+        classic::check_commit(state, &Volatile::default(), &group(), member, NOW)
+            .map(|change| change.is_none())
+    };
+    let member = Member { generation: Some(3), member_id: "m", ..Member::NONE };
+    assert_eq!(check(&log.state, member), Err(Refusal::UnknownGeneration));
     log.commit(10);
-    assert_eq!(log.state.check_member(&group(), member), Err(Refusal::UnknownMember));
-    let nameless = Member { generation: Some(3), member_id: "" };
-    assert_eq!(log.state.check_member(&group(), nameless), Err(Refusal::UnknownMember));
+    assert_eq!(check(&log.state, member), Err(Refusal::UnknownMember));
+    let nameless = Member { generation: Some(3), ..Member::NONE };
+    assert_eq!(check(&log.state, nameless), Err(Refusal::UnknownMember));
     assert_eq!(log.offset(), Some(10));
 }
 

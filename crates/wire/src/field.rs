@@ -288,6 +288,8 @@ impl Nullable for Bytes {
     }
 }
 
+never_null!([] Bytes);
+
 impl Nullable for Records {
     fn read_nullable(reader: &mut Reader, form: Form) -> Result<Option<Self>, DecodeError> {
         Ok(reader.bytes(form.flexible)?.map(Self::from))

@@ -96,15 +96,35 @@ fn abortable_or(at: At, otherwise: ErrorCode) -> ErrorCode {
     if knows(KNOWS_ABORTABLE, at) { ErrorCode::TransactionAbortable } else { otherwise }
 }
 
-/// A group's refusal: an unknown group with a generation is 22, or 69 where the version has it.
+/// A group's refusal. An unknown group with a generation is 22, or 69 where the version has it.
 #[must_use]
 pub fn group_answer(refusal: semel_groups::Refusal, at: At) -> ErrorCode {
+    let is_unknown = refusal == semel_groups::Refusal::UnknownGeneration;
+    if is_unknown && knows(KNOWS_GROUP_NOT_FOUND, at) {
+        return ErrorCode::GroupIdNotFound;
+    }
+    group_code(refusal)
+}
+
+/// The same where the version makes no difference: of requests that were parked, too.
+#[must_use]
+pub const fn group_code(refusal: semel_groups::Refusal) -> ErrorCode {
+    use semel_groups::Refusal as R;
     match refusal {
-        semel_groups::Refusal::UnknownMember => ErrorCode::UnknownMemberId,
-        semel_groups::Refusal::IllegalGeneration if knows(KNOWS_GROUP_NOT_FOUND, at) => {
-            ErrorCode::GroupIdNotFound
-        }
-        semel_groups::Refusal::IllegalGeneration => ErrorCode::IllegalGeneration,
+        R::InvalidGroupId => ErrorCode::InvalidGroupId,
+        R::InvalidSessionTimeout => ErrorCode::InvalidSessionTimeout,
+        R::MemberIdRequired => ErrorCode::MemberIdRequired,
+        R::GroupFull => ErrorCode::GroupMaxSizeReached,
+        R::AssignmentTooLarge => ErrorCode::InvalidRequest,
+        R::InconsistentProtocol => ErrorCode::InconsistentGroupProtocol,
+        R::FencedInstance => ErrorCode::FencedInstanceId,
+        R::IllegalGeneration | R::UnknownGeneration => ErrorCode::IllegalGeneration,
+        R::UnknownMember => ErrorCode::UnknownMemberId,
+        R::RebalanceInProgress => ErrorCode::RebalanceInProgress,
+        R::UnknownGroup => ErrorCode::GroupIdNotFound,
+        R::NonEmpty => ErrorCode::NonEmptyGroup,
+        R::Subscribed => ErrorCode::GroupSubscribedToTopic,
+        R::UnstableOffset => ErrorCode::UnstableOffsetCommit,
     }
 }
 

@@ -1,8 +1,9 @@
 //! OffsetCommit (key 8), versions 2 to 10.
 //!
-//! Behaviour: stores offsets of a group without members; a request that claims a member is 22, 25 or 69 (membership is
-//! not built yet). An unknown topic (3, from 10 on 100), a note that is too long (12) and a negative offset (42) are
-//! told for their partition alone. Without room 15.
+//! Behaviour: stores offsets of a group; first the member (22, 25, 82, 27 while the group waits for assignments). From
+//! outside of the group only while it has no members, else 25. An unknown topic (3, from 10 on 100), a note that is too
+//! long (12) and a negative offset (42) are told for their partition alone. Without room 15. A commit counts as a
+//! heartbeat.
 //! Version notes: 2 to 4 carry a retention time, which is ignored as in Kafka; 7 names static members; 9 knows 69;
 //! 10 names topics by id.
 
@@ -34,8 +35,10 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<OffsetCommitRequest>) -> Ha
     let instance = request.group_instance_id.as_deref();
     let member = member(request.generation_id_or_member_epoch, &request.member_id, instance);
     let (group, now) = (GroupId::new(&request.group_id), step.context.now);
-    let outcome = match step.state().groups.commit(&group, member, offsets.good.clone(), now) {
-        Ok(event) => {
+    let decided = step.state().groups.commit(step.groups(), &group, member, offsets.good.clone(), now);
+    let outcome = match decided {
+        Ok((event, alive)) => {
+            step.note_alive(alive);
             if !offsets.good.is_empty() {
                 step.apply(event);
             }

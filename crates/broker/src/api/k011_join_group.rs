@@ -1,33 +1,67 @@
-//! JoinGroup (key 11), version 0 only, refused.
+//! JoinGroup (key 11), versions 0 to 9.
 //!
-//! Behaviour: groups with members are not built yet, and a client that joins must learn it at once. The answer is
-//! error 35 UNSUPPORTED_VERSION, which every client raises to the application; a retriable code (15, 14) would let
-//! it wait for ever in silence, and 24 or 30 would name a cause that is not there.
-//! Version notes: version 0 is advertised because librdkafka reads features from its presence (KAFKA-19444); clients
-//! that need a later version (Java) say by themselves that the broker does not have it. Other versions close the
-//! connection, like every version that is not advertised.
+//! Behaviour: the answer waits until the group has its members together; the leader, told of all of them, is the one
+//! that led before, else the first to come. A new member of an empty group waits `group.initial.rebalance.delay.ms`
+//! for others. Refused are: an empty group id (24), a session timeout out of bounds (26), a group that is full (81,
+//! also when its members' metadata take too many bytes together), a protocol that nobody else knows (23), an unknown
+//! member (25), a static member that was replaced (82). Without room 15. A member that was never in a generation is
+//! forgotten when its connection closes.
+//! Version notes: 0 has no rebalance timeout, the session's is taken; from 4 on a new dynamic member is sent away with
+//! an id (79, KIP-394); 5 has static members; 9 tells a static leader that came back that nothing has to be assigned.
 
-use bytes::Bytes;
-use semel_types::ErrorCode;
-use semel_wire::{Field, Form, RequestHeader, Writer};
+use std::sync::Arc;
 
-use super::{Head, Reply, Route};
+use semel_events::{Blob, GroupProtocol};
+use semel_groups::classic::{Command, Join};
+use semel_log::RoomClass;
+use semel_types::{DurationMs, ErrorCode, GroupId};
+use semel_wire::api::join_group::JoinGroupRequest;
 
-pub(super) const API_KEY: i16 = 11;
+use crate::{
+    call::Asked,
+    common::{no_room_or, room},
+    groups,
+    node::{Handled, Step},
+};
 
-/// The refusal, if this is a JoinGroup of the one version we advertise.
-pub(super) fn refuse(header: &RequestHeader) -> Option<(i16, Route)> {
-    (header.api_key == API_KEY && header.version == 0).then_some((0, Route::Reply(Reply::JoinGroup)))
+pub(super) fn run(step: &mut Step<'_>, asked: &Asked<JoinGroupRequest>) -> Handled {
+    let group = GroupId::new(&asked.body.group_id);
+    let more: usize = asked.body.protocols.iter().map(|one| one.name.len() + one.metadata.len()).sum();
+    let bytes = groups::bytes(step, &group) + more as u64;
+    if let Err(no_room) = room(step, bytes, RoomClass::Identity, ErrorCode::CoordinatorNotAvailable) {
+        return no_room_or(no_room, |code| groups::join_refused(code, &asked.body.member_id).into());
+    }
+    let join = join(step, asked);
+    match step.decide_group(group, Command::Join(join)) {
+        Some(answer) => Handled::Reply(groups::reply(answer)),
+        None => Handled::Parked,
+    }
 }
 
-/// Writes the answer by hand: error code, generation, three empty strings, no members.
-pub(super) fn encode(head: &Head, writer: &mut Writer) {
-    const PREFIXED: Form = Form { version: 0, flexible: false, nullable: true };
-    let mut body = Vec::with_capacity(24);
-    body.extend(head.correlation_id.to_be_bytes());
-    body.extend(ErrorCode::UnsupportedVersion.get().to_be_bytes());
-    body.extend((-1_i32).to_be_bytes());
-    body.extend([0; 3 * 2]);
-    body.extend([0; 4]);
-    Some(Bytes::from(body)).write(writer, PREFIXED).expect("twenty-four bytes fit a frame");
+fn join(step: &Step<'_>, asked: &Asked<JoinGroupRequest>) -> Join {
+    let request = &asked.body;
+    let client = step.client();
+    let rebalance_timeout_ms =
+        if asked.version == 0 { request.session_timeout_ms } else { request.rebalance_timeout_ms };
+    let protocols = request.protocols.iter().map(|one| GroupProtocol {
+        name: groups::shared(&one.name),
+        metadata: Blob::from(&one.metadata[..]),
+    });
+    Join {
+        claim: groups::claim(&request.member_id, request.group_instance_id.as_ref()),
+        client_id: Arc::clone(&client.client_id),
+        client_host: host(&client.address),
+        session_timeout: DurationMs::from_ms(request.session_timeout_ms.into()),
+        rebalance_timeout: DurationMs::from_ms(rebalance_timeout_ms.max(0).into()),
+        protocol_type: groups::shared(&request.protocol_type),
+        protocols: protocols.collect(),
+        id_comes_first: asked.version >= 4,
+        may_skip_assignment: asked.version >= 9,
+    }
+}
+
+/// The address without its port, as Kafka tells it.
+fn host(address: &str) -> Arc<str> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    Arc::from(format!("/{host}"))
 }

@@ -8,7 +8,7 @@
 //! one of the two is told 42 (KIP-1242). Both answers are empty, as Kafka's.
 //! Version notes: 3 is flexible and carries the features; 4 allows a lowest level of 0 in them; 5 names the cluster
 //! and node that the client means to reach.
-//! JoinGroup 0 and Produce 0 to 2 are named though they are refused: librdkafka reads features from them.
+//! Produce 0 to 2 are named though they are refused: librdkafka reads features from them.
 
 use semel_types::ErrorCode;
 use semel_wire::{
@@ -18,7 +18,7 @@ use semel_wire::{
     },
 };
 
-use super::{Route, k011_join_group};
+use super::Route;
 use crate::{call::Asked, facts::Facts};
 
 /// The library behind a connection.
@@ -74,7 +74,7 @@ fn misdirected(facts: &Facts, request: &ApiVersionsRequest) -> Option<ErrorCode>
 }
 
 fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
-    let mut api_keys: Vec<_> = API_TABLE
+    let api_keys = API_TABLE
         .iter()
         .map(|spec| ApiVersion {
             api_key: spec.key.get(),
@@ -82,8 +82,6 @@ fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
             max_version: spec.advertise_max,
         })
         .collect();
-    api_keys.push(ApiVersion { api_key: k011_join_group::API_KEY, min_version: 0, max_version: 0 });
-    api_keys.sort_by_key(|api| api.api_key);
     let level = facts.settings.transaction_version();
     let name = Text::from(FEATURE);
     // Version 3 cannot say "from 0" (KIP-511, KAFKA-17011); clients of it only look at the finalized level.

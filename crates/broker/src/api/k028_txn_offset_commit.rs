@@ -1,7 +1,7 @@
 //! TxnOffsetCommit (key 28), versions 0 to 6.
 //!
 //! Behaviour: offsets that become visible when the transaction commits. First the identity (47 at every version), then
-//! the group (22, 25, 69), and only if both agree is anything added: version 5 refused by the group adds nothing to the
+//! the group (22, 25, 82, 69), and only if both agree is anything added: version 5 refused by the group adds nothing to the
 //! transaction. An unknown topic (3, from 6 on 100), a note that is too long (12) and a negative offset (42) are told
 //! for their partition alone. An empty group id is 24, an empty transactional id 42.
 //! Version notes: 3 names the member (KIP-447); 4 knows 120; 5 adds the group by itself (KIP-890 part 2); 6 names
@@ -9,7 +9,7 @@
 
 use semel_eos::txn::Command;
 use semel_events::Protocol;
-use semel_groups::Member;
+use semel_groups::{Member, classic::check_commit};
 use semel_log::RoomClass;
 use semel_types::{ErrorCode, GroupId};
 use semel_wire::{
@@ -65,17 +65,23 @@ fn decide(
         protocol: if at.version >= 5 { Protocol::Version2 } else { Protocol::Classic },
     };
     let agreed = |refusal| Denied::Group(refusal);
-    step.decide_if::<Denied>(command, |state| state.groups.check_member(&group, member).map_err(agreed))?;
+    let (now, mut alive) = (step.context.now, None);
+    step.decide_if_group::<Denied>(command, |state, volatile| {
+        alive = check_commit(&state.groups, volatile, &group, member, now).map_err(agreed)?;
+        Ok(())
+    })?;
+    step.note_alive(alive);
     Ok(())
 }
 
 /// Versions below 3 do not name a member and are taken as from outside of the group.
 fn claims(request: &TxnOffsetCommitRequest, at: At) -> Member<'_> {
     if at.version < 3 {
-        return Member::NONE;
+        return Member { transactional: true, ..Member::NONE };
     }
     let instance = request.group_instance_id.as_deref();
-    member(request.generation_id_or_member_epoch, &request.member_id, instance)
+    let member = member(request.generation_id_or_member_epoch, &request.member_id, instance);
+    Member { transactional: true, ..member }
 }
 
 fn collect(step: &Step<'_>, request: &TxnOffsetCommitRequest, at: At) -> Offsets {

@@ -15,6 +15,11 @@ mod k008_offset_commit;
 mod k009_offset_fetch;
 mod k010_find_coordinator;
 mod k011_join_group;
+mod k012_heartbeat;
+mod k013_leave_group;
+mod k014_sync_group;
+mod k015_describe_groups;
+mod k016_list_groups;
 mod k018_api_versions;
 mod k019_create_topics;
 mod k020_delete_topics;
@@ -26,6 +31,8 @@ mod k026_end_txn;
 mod k027_write_txn_markers;
 mod k028_txn_offset_commit;
 mod k032_describe_configs;
+mod k042_delete_groups;
+mod k047_offset_delete;
 mod k060_describe_cluster;
 mod k061_describe_producers;
 mod k065_describe_transactions;
@@ -40,16 +47,20 @@ use semel_wire::{
     api::{
         add_offsets_to_txn::AddOffsetsToTxnResponse, add_partitions_to_txn::AddPartitionsToTxnResponse,
         api_versions::ApiVersionsResponse, create_topics::CreateTopicsResponse,
-        delete_topics::DeleteTopicsResponse, describe_cluster::DescribeClusterResponse,
-        describe_configs::DescribeConfigsResponse, describe_producers::DescribeProducersResponse,
+        delete_groups::DeleteGroupsResponse, delete_topics::DeleteTopicsResponse,
+        describe_cluster::DescribeClusterResponse, describe_configs::DescribeConfigsResponse,
+        describe_groups::DescribeGroupsResponse, describe_producers::DescribeProducersResponse,
         describe_transactions::DescribeTransactionsResponse, end_txn::EndTxnResponse, fetch::FetchRequest,
-        fetch::FetchResponse, find_coordinator::FindCoordinatorResponse,
-        init_producer_id::InitProducerIdResponse, list_offsets::ListOffsetsRequest,
+        fetch::FetchResponse, find_coordinator::FindCoordinatorResponse, heartbeat::HeartbeatResponse,
+        init_producer_id::InitProducerIdResponse, join_group::JoinGroupResponse,
+        leave_group::LeaveGroupResponse, list_groups::ListGroupsResponse, list_offsets::ListOffsetsRequest,
         list_offsets::ListOffsetsResponse, list_transactions::ListTransactionsResponse,
         metadata::MetadataRequest, metadata::MetadataResponse, offset_commit::OffsetCommitResponse,
-        offset_fetch::OffsetFetchResponse, offset_for_leader_epoch::OffsetForLeaderEpochRequest,
+        offset_delete::OffsetDeleteResponse, offset_fetch::OffsetFetchResponse,
+        offset_for_leader_epoch::OffsetForLeaderEpochRequest,
         offset_for_leader_epoch::OffsetForLeaderEpochResponse, produce::ProduceResponse,
-        txn_offset_commit::TxnOffsetCommitResponse, write_txn_markers::WriteTxnMarkersResponse,
+        sync_group::SyncGroupResponse, txn_offset_commit::TxnOffsetCommitResponse,
+        write_txn_markers::WriteTxnMarkersResponse,
     },
     frame,
 };
@@ -177,9 +188,7 @@ pub fn dispatch(facts: &Facts, frame: Bytes) -> Result<Routed, Refused> {
     let route = match served(&header) {
         Ok(api) => route(facts, api, header.version, &mut reader)?,
         Err(unsupported) => {
-            let (version, route) = k011_join_group::refuse(&header)
-                .or_else(|| k018_api_versions::unsupported(facts, unsupported))
-                .ok_or(unsupported)?;
+            let (version, route) = k018_api_versions::unsupported(facts, unsupported).ok_or(unsupported)?;
             head.version = version;
             route
         }
@@ -209,6 +218,14 @@ fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Resul
         ApiKey::FindCoordinator => {
             Route::Reply(k010_find_coordinator::answer(facts, &asked(reader, version)?))
         }
+        ApiKey::JoinGroup => Route::Node(Call::JoinGroup(asked(reader, version)?)),
+        ApiKey::Heartbeat => Route::Node(Call::Heartbeat(asked(reader, version)?)),
+        ApiKey::LeaveGroup => Route::Node(Call::LeaveGroup(asked(reader, version)?)),
+        ApiKey::SyncGroup => Route::Node(Call::SyncGroup(asked(reader, version)?)),
+        ApiKey::DescribeGroups => inquire(Inquiry::Groups(asked(reader, version)?)),
+        ApiKey::ListGroups => inquire(Inquiry::GroupList(asked(reader, version)?)),
+        ApiKey::DeleteGroups => Route::Node(Call::DeleteGroups(asked(reader, version)?)),
+        ApiKey::OffsetDelete => Route::Node(Call::OffsetDelete(asked(reader, version)?)),
         ApiKey::ApiVersions => k018_api_versions::route(facts, &asked(reader, version)?),
         ApiKey::CreateTopics => Route::Node(Call::CreateTopics(asked(reader, version)?)),
         ApiKey::DeleteTopics => Route::Node(Call::DeleteTopics(asked(reader, version)?)),
@@ -243,6 +260,12 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
         Call::Produce(call) => k000_produce::run(step, call),
         Call::OffsetCommit(asked) => k008_offset_commit::run(step, asked),
         Call::OffsetFetch(asked) => k009_offset_fetch::run(step, asked),
+        Call::JoinGroup(asked) => k011_join_group::run(step, asked),
+        Call::Heartbeat(asked) => k012_heartbeat::run(step, asked),
+        Call::LeaveGroup(asked) => k013_leave_group::run(step, asked),
+        Call::SyncGroup(asked) => k014_sync_group::run(step, asked),
+        Call::DeleteGroups(asked) => k042_delete_groups::run(step, asked),
+        Call::OffsetDelete(asked) => k047_offset_delete::run(step, asked),
         Call::CreateTopics(asked) => k019_create_topics::run(step, asked),
         Call::DeleteTopics(asked) => k020_delete_topics::run(step, asked),
         Call::InitProducerId(asked) => k022_init_producer_id::run(step, asked),
@@ -259,6 +282,8 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
 /// Answers a question from a copy of the state.
 pub(crate) fn answer_inquiry(cut: &Cut, inquiry: &Inquiry) -> Reply {
     match inquiry {
+        Inquiry::Groups(asked) => k015_describe_groups::answer(cut, asked),
+        Inquiry::GroupList(asked) => k016_list_groups::answer(cut, &asked.body),
         Inquiry::Producers(asked) => k061_describe_producers::answer(cut, &asked.body),
         Inquiry::Transactions(asked) => k065_describe_transactions::answer(cut, &asked.body),
         Inquiry::TransactionList(asked) => k066_list_transactions::answer(cut, &asked.body),
@@ -311,8 +336,6 @@ macro_rules! replies {
                 #[doc = concat!("Of ", stringify!($name), ".")]
                 $name($response),
             )*
-            /// Of JoinGroup, which is refused.
-            JoinGroup,
         }
 
         impl Reply {
@@ -325,10 +348,6 @@ macro_rules! replies {
                     $(Self::$name(response) => {
                         frame::response(response, head.version, head.correlation_id, writer)
                     })*
-                    Self::JoinGroup => {
-                        k011_join_group::encode(head, writer);
-                        Ok(())
-                    }
                 }
             }
         }
@@ -349,6 +368,12 @@ replies! {
     OffsetCommit(OffsetCommitResponse),
     OffsetFetch(OffsetFetchResponse),
     FindCoordinator(FindCoordinatorResponse),
+    JoinGroup(JoinGroupResponse),
+    Heartbeat(HeartbeatResponse),
+    LeaveGroup(LeaveGroupResponse),
+    SyncGroup(SyncGroupResponse),
+    DescribeGroups(DescribeGroupsResponse),
+    ListGroups(ListGroupsResponse),
     ApiVersions(ApiVersionsResponse),
     CreateTopics(CreateTopicsResponse),
     DeleteTopics(DeleteTopicsResponse),
@@ -360,6 +385,8 @@ replies! {
     WriteTxnMarkers(WriteTxnMarkersResponse),
     TxnOffsetCommit(TxnOffsetCommitResponse),
     DescribeConfigs(DescribeConfigsResponse),
+    DeleteGroups(DeleteGroupsResponse),
+    OffsetDelete(OffsetDeleteResponse),
     DescribeCluster(DescribeClusterResponse),
     DescribeProducers(DescribeProducersResponse),
     DescribeTransactions(DescribeTransactionsResponse),

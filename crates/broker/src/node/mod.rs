@@ -12,6 +12,7 @@ mod step;
 use std::sync::{Arc, Weak};
 
 use semel_eos::{Volatile, txn};
+use semel_groups::classic;
 use semel_log::{Proposal, Room, RoomClass, SnapshotSource};
 use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, RequestToken};
 
@@ -37,6 +38,8 @@ pub(crate) enum Handled {
     State(StateCall),
     /// Answer nothing.
     Nothing,
+    /// The answer comes later, from another step.
+    Parked,
     /// Close the connection unanswered.
     Close,
     /// Nothing was decided for want of room that may come: ask again. The call is as it was.
@@ -57,8 +60,10 @@ pub struct Node {
     settings: Arc<Settings>,
     limits: Limits,
     eos_settings: semel_eos::Settings,
+    group_settings: classic::Settings,
     state: State,
     volatile: Volatile,
+    groups: semel_groups::Volatile,
     room: Box<dyn RoomKeeper>,
     last: LogSequence,
     /// The copy of the state that questions are answered from, while one of them is.
@@ -72,8 +77,11 @@ struct StateCopy {
     state: Weak<State>,
 }
 
-/// Worst case of a Tick's events, in bytes.
+/// Worst case of a Tick's events of transactions and producers, in bytes.
 const TICK_BYTES: u64 = 4 << 20;
+
+/// Worst case of its events of groups: they stop behind the one that passes half of it.
+const GROUP_TICK_BYTES: u64 = 2 * classic::GENERATION_BYTES_MAX as u64;
 
 /// Pause before time's work is tried again on a full disk.
 const RETRY_WITHOUT_ROOM: DurationMs = DurationMs::from_ms(1_000);
@@ -82,16 +90,18 @@ impl Node {
     /// A node over a state that was restored and replayed up to `last`.
     #[must_use]
     pub fn new(settings: Arc<Settings>, state: State, last: LogSequence, room: Box<dyn RoomKeeper>) -> Self {
-        let eos_settings = settings.eos();
+        let (eos_settings, group_settings) = (settings.eos(), settings.groups());
         let limits = settings.limits();
-        let (volatile, copy) = (Volatile::new(), StateCopy::default());
-        Self { settings, limits, eos_settings, state, volatile, room, last, copy }
+        let (volatile, groups) = (Volatile::new(), semel_groups::Volatile::default());
+        let copy = StateCopy::default();
+        Self { settings, limits, eos_settings, group_settings, state, volatile, groups, room, last, copy }
     }
 
     /// The first events of this incarnation: goes into the log's `Open` group before anything is served.
     ///
     /// `may_have_lost_writes`: the last stop was not clean and durability was `interval`. `software` names this build.
     pub fn start(&mut self, context: &Context, may_have_lost_writes: bool, software: &str) -> Outputs {
+        self.groups = semel_groups::Volatile::start(&self.state.groups, context.now);
         let events = txn::start(&self.state.eos, context, may_have_lost_writes, software);
         let settings = Arc::clone(&self.settings);
         let mut step = Step::new(self, &settings, context, None);
@@ -108,9 +118,20 @@ impl Node {
             Input::Request(request) => self.request(context, request),
             Input::ConnectionClosed(connection) => {
                 self.volatile.connection_closed(connection);
+                self.disconnect(context, connection);
                 self.outputs(context, None)
             }
             Input::Wake => self.wake(context),
+        }
+    }
+
+    /// Requests of the connection that wait in groups are forgotten; that makes no event.
+    fn disconnect(&mut self, context: &Context, connection: ConnectionNumber) {
+        let settings = Arc::clone(&self.settings);
+        for group in self.groups.take_connection(connection) {
+            let mut step = Step::new(self, &settings, context, None);
+            step.disconnected(group, connection);
+            assert!(step.finish().is_none(), "a connection that goes changes nothing durable");
         }
     }
 
@@ -120,14 +141,15 @@ impl Node {
         let mut step =
             Step::new(self, &settings, context, Some(Asker { connection, token, client: &client }));
         let handled = api::run(&mut step, &mut request.call);
-        let (notes, fences) = (step.take_notes(), step.take_fences());
+        let (notes, answers, fences) = (step.take_notes(), step.take_answers(), step.take_fences());
         let proposal = step.finish();
-        let mut outputs = Outputs { notes, fences, ..self.outputs(context, proposal) };
+        let mut outputs = Outputs { notes, answers, fences, ..self.outputs(context, proposal) };
         match handled {
             Handled::Reply(reply) => answer(&mut outputs, connection, token, NodeReply::Reply(reply)),
             Handled::View(call) => answer(&mut outputs, connection, token, NodeReply::View(call)),
             Handled::State(call) => answer(&mut outputs, connection, token, NodeReply::State(call)),
             Handled::Nothing => answer(&mut outputs, connection, token, NodeReply::Nothing),
+            Handled::Parked => {}
             Handled::Close => outputs.close.push(connection),
             Handled::Defer => outputs.deferred = Some(Input::Request(request)),
         }
@@ -138,7 +160,8 @@ impl Node {
         if self.wake_at(context.now).is_none_or(|at| at > context.now) {
             return self.outputs(context, None);
         }
-        match self.room.ask(TICK_BYTES, RoomClass::Reserve) {
+        let groups = self.groups.due(context.now).map_or(0, |_| GROUP_TICK_BYTES);
+        match self.room.ask(TICK_BYTES + groups, RoomClass::Reserve) {
             Room::Enough => {}
             Room::Wait => return Outputs { deferred: Some(Input::Wake), ..self.outputs(context, None) },
             // Nothing can be written now; time passes on, and the retry finds the same work.
@@ -150,16 +173,17 @@ impl Node {
         let settings = Arc::clone(&self.settings);
         let mut step = Step::new(self, &settings, context, None);
         step.tick();
-        let fences = step.take_fences();
+        let (answers, fences) = (step.take_answers(), step.take_fences());
         let proposal = step.finish();
-        Outputs { fences, ..self.outputs(context, proposal) }
+        Outputs { answers, fences, ..self.outputs(context, proposal) }
     }
 
     /// When time has something to do: at once, if it is due already.
     fn wake_at(&self, now: Now) -> Option<Now> {
         let transactions = txn::next_wake(&self.state.eos, &self.eos_settings);
         let producers = self.state.eos.producers_due(&self.eos_settings, now).wake_at;
-        transactions.into_iter().chain(producers).min()
+        let groups = self.groups.next_wake();
+        transactions.into_iter().chain(producers).chain(groups).min()
     }
 
     fn outputs(&self, context: &Context, proposal: Option<Proposal>) -> Outputs {

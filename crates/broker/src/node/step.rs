@@ -7,10 +7,11 @@ use semel_eos::{
     txn::{self, Command, Fence, Reply, Request},
 };
 use semel_events::{Event, TransactionEnded};
+use semel_groups::{Change as GroupChange, Waiter, classic};
 use semel_log::{Payload, Proposal, Room, RoomClass};
 use semel_types::{
-    ConnectionNumber, Context, CoordinatorEpoch, LeaderEpoch, PartitionHandle, RequestToken, TopicId,
-    TransactionalId,
+    ConnectionNumber, Context, CoordinatorEpoch, GroupId, LeaderEpoch, PartitionHandle, RequestToken,
+    TopicId, TransactionalId,
 };
 use semel_wire::{
     ApiKey,
@@ -19,13 +20,17 @@ use semel_wire::{
 
 use super::Node;
 use crate::{
-    call::ClientInfo,
+    call::{Answer, ClientInfo, NodeReply},
+    groups::reply as group_reply,
     settings::{Limits, Settings},
     state::State,
 };
 
 /// Notes of one step, at most.
 const NOTES_MAX: usize = 4;
+
+/// Groups that one Tick looks at, at most.
+const GROUPS_PER_TICK: usize = 256;
 
 /// The request that a step is for.
 #[derive(Clone, Copy)]
@@ -52,6 +57,7 @@ pub(crate) struct Step<'a> {
     notes: Vec<String>,
     /// The newest fence when the step began.
     fences_before: u64,
+    answers: Vec<Answer>,
     topic_ids: u64,
 }
 
@@ -73,6 +79,7 @@ impl<'a> Step<'a> {
             proposal: Proposal::default(),
             notes: Vec::new(),
             fences_before,
+            answers: Vec::new(),
             topic_ids: 0,
         }
     }
@@ -124,6 +131,11 @@ impl<'a> Step<'a> {
         fences.after(self.fences_before).map(|(_, fence)| Arc::clone(fence)).collect()
     }
 
+    /// Answers to requests that were parked before.
+    pub(super) fn take_answers(&mut self) -> Vec<Answer> {
+        std::mem::take(&mut self.answers)
+    }
+
     /// Applies one event: the only way in which this step changes the state.
     pub(crate) fn apply(&mut self, event: Event) {
         self.proposal.sync_now |= self.must_be_synced(&event);
@@ -142,14 +154,19 @@ impl<'a> Step<'a> {
     }
 
     /// Events that change an identity, start or end a transaction or reserve ids are synced before their answer in
-    /// durability `interval` too (design section 4).
+    /// durability `interval` too (design section 4), and so are those of a group's members: a generation that was lost
+    /// would be given out twice.
     fn must_be_synced(&self, event: &Event) -> bool {
         match event {
             Event::ShardStarted(_)
             | Event::ProducerIdsReserved(_)
             | Event::TransactionalIdInitialized(_)
             | Event::TransactionEnded(_)
-            | Event::TransactionalIdExpired(_) => true,
+            | Event::TransactionalIdExpired(_)
+            | Event::GroupGenerationStarted(_)
+            | Event::GroupAssigned(_)
+            | Event::GroupMemberReplaced(_)
+            | Event::GroupMembersRemoved(_) => true,
             Event::TransactionExtended(extended) => self.state().starts_transaction(extended),
             Event::TopicCreated(_)
             | Event::TopicDeleted(_)
@@ -157,7 +174,9 @@ impl<'a> Step<'a> {
             | Event::ProducersShrunk(_)
             | Event::StubsDropped(_)
             | Event::OffsetsCommitted(_)
-            | Event::PendingOffsetsAdded(_) => false,
+            | Event::PendingOffsetsAdded(_)
+            | Event::GroupDeleted(_)
+            | Event::OffsetsDeleted(_) => false,
         }
     }
 
@@ -184,14 +203,14 @@ impl<'a> Step<'a> {
 
     /// Asks the coordinator, applies what it decided, and gives its answer.
     pub(crate) fn decide(&mut self, command: Command) -> Result<Reply, Refusal> {
-        self.decide_if(command, |_| Ok::<(), Refusal>(()))
+        self.decide_if_group(command, |_, _| Ok::<(), Refusal>(()))
     }
 
     /// The same, but if the coordinator agrees and `objection` then does not, nothing of it is applied to the state.
-    pub(crate) fn decide_if<E: From<Refusal>>(
+    pub(crate) fn decide_if_group<E: From<Refusal>>(
         &mut self,
         command: Command,
-        objection: impl FnOnce(&State) -> Result<(), E>,
+        objection: impl FnOnce(&State, &semel_groups::Volatile) -> Result<(), E>,
     ) -> Result<Reply, E> {
         let token = self.asker.map(|asker| asker.token).unwrap_or_default();
         let api = api_of(&command);
@@ -204,7 +223,7 @@ impl<'a> Step<'a> {
         let answer = answer.expect("a request is answered by the decision on it");
         let (agreed, holds) = match answer {
             Err(refusal) => (Err(E::from(refusal)), true),
-            Ok(reply) => match objection(self.state()) {
+            Ok(reply) => match objection(self.state(), self.groups()) {
                 Ok(()) => (Ok(reply), true),
                 Err(objection) => (Err(objection), false),
             },
@@ -226,6 +245,69 @@ impl<'a> Step<'a> {
         agreed
     }
 
+    /// What is known of groups beside the state.
+    pub(crate) fn groups(&self) -> &semel_groups::Volatile {
+        &self.node.groups
+    }
+
+    /// A member of a group was heard of.
+    pub(crate) fn note_alive(&mut self, change: Option<GroupChange>) {
+        self.node.groups.apply_changes(change.into_iter().collect());
+    }
+
+    /// Asks a group and applies what it decided. `None`: the request is parked. Answers to others leave with this
+    /// step.
+    pub(crate) fn decide_group(
+        &mut self,
+        group: GroupId,
+        command: classic::Command,
+    ) -> Option<classic::Answer> {
+        let asker = self.asker.expect("a request asks");
+        let waiter = Waiter { connection: asker.connection, token: asker.token };
+        self.run_group(classic::Request { waiter, group, command })
+    }
+
+    /// A connection is gone that may have had requests waiting in this group.
+    pub(super) fn disconnected(&mut self, group: GroupId, connection: ConnectionNumber) {
+        let waiter = Waiter { connection, token: RequestToken::default() };
+        let command = classic::Command::Disconnected;
+        self.run_group(classic::Request { waiter, group, command });
+    }
+
+    fn run_group(&mut self, request: classic::Request) -> Option<classic::Answer> {
+        let Node { state, groups, group_settings, .. } = &*self.node;
+        let decision = classic::decide(&state.groups, groups, group_settings, &request, self.context);
+        decision.events.into_iter().for_each(|event| self.apply(event));
+        self.node.groups.apply_changes(decision.changes);
+        let mut own = None;
+        for (waiter, answer) in decision.answers {
+            if waiter == request.waiter {
+                own = Some(answer);
+            } else {
+                let Waiter { connection, token } = waiter;
+                let reply = NodeReply::Reply(group_reply(answer));
+                self.answers.push(Answer { connection, token, reply });
+            }
+        }
+        own
+    }
+
+    /// The groups whose time has come, until their events take as much as one generation may.
+    fn tick_groups(&mut self) {
+        let mut bytes = 0;
+        let mut looked = 0;
+        while let Some(group) = self.node.groups.due(self.context.now).cloned() {
+            if bytes >= classic::GENERATION_BYTES_MAX || looked >= GROUPS_PER_TICK {
+                return;
+            }
+            looked += 1;
+            let before = self.proposal.events.len();
+            let (waiter, command) = (Waiter::default(), classic::Command::Tick);
+            self.run_group(classic::Request { waiter, group, command });
+            bytes += self.proposal.events[before..].iter().map(encoded_bytes).sum::<usize>();
+        }
+    }
+
     /// Does what time asks for: a bounded part of it. The rest is due at once.
     pub(super) fn tick(&mut self) {
         let decision = self.ask(RequestToken::default(), Command::Tick);
@@ -235,6 +317,7 @@ impl<'a> Step<'a> {
         if let Some(event) = due.event {
             self.apply(event);
         }
+        self.tick_groups();
     }
 
     fn ask(&self, token: RequestToken, command: Command) -> txn::Decision {
@@ -308,6 +391,12 @@ const fn api_of(command: &Command) -> Option<ApiKey> {
         Command::WriteMarker { .. } => Some(ApiKey::WriteTxnMarkers),
         Command::Tick => None,
     }
+}
+
+fn encoded_bytes(event: &Event) -> usize {
+    let mut bytes = Vec::new();
+    event.encode(&mut bytes);
+    bytes.len()
 }
 
 /// A random (version 4) UUID: the entropy's halves, each mixed with a count.

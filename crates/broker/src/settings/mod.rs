@@ -218,6 +218,17 @@ impl Settings {
         }
     }
 
+    /// The settings that groups need.
+    #[must_use]
+    pub fn groups(&self) -> semel_groups::classic::Settings {
+        semel_groups::classic::Settings {
+            session_timeout_min: self.duration("group.min.session.timeout.ms"),
+            session_timeout_max: self.duration("group.max.session.timeout.ms"),
+            initial_rebalance_delay: self.duration("group.initial.rebalance.delay.ms"),
+            size_max: self.bytes("group.max.size"),
+        }
+    }
+
     fn duration(&self, name: &str) -> semel_types::DurationMs {
         semel_types::DurationMs::from_ms(self.number(name))
     }

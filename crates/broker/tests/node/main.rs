@@ -9,6 +9,8 @@ mod coordinator;
 mod dedup;
 mod describe;
 mod fencing;
+mod group_histories;
+mod groups;
 mod histories;
 mod hostile;
 mod init_producer_id;

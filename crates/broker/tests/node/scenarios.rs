@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 17] = [
     include_str!("bad_input.rs"),
     include_str!("coordinator.rs"),
     include_str!("dedup.rs"),
     include_str!("describe.rs"),
     include_str!("fencing.rs"),
+    include_str!("group_histories.rs"),
+    include_str!("groups.rs"),
     include_str!("init_producer_id.rs"),
     include_str!("markers.rs"),
     include_str!("offsets.rs"),

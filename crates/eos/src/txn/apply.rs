@@ -37,7 +37,13 @@ impl Coordinator {
             | Event::ProducersShrunk(_)
             | Event::StubsDropped(_)
             | Event::OffsetsCommitted(_)
-            | Event::PendingOffsetsAdded(_) => {}
+            | Event::PendingOffsetsAdded(_)
+            | Event::GroupGenerationStarted(_)
+            | Event::GroupAssigned(_)
+            | Event::GroupMemberReplaced(_)
+            | Event::GroupMembersRemoved(_)
+            | Event::GroupDeleted(_)
+            | Event::OffsetsDeleted(_) => {}
         }
     }
 

@@ -265,7 +265,9 @@ fn is_synced(log: &[Event]) -> bool {
             | Event::TopicCreated(_)
             | Event::TopicDeleted(_)
             | Event::ProducersShrunk(_)
-            | Event::StubsDropped(_),
+            | Event::StubsDropped(_)
+            | Event::GroupDeleted(_)
+            | Event::OffsetsDeleted(_),
         ) => false,
         Some(Event::TransactionExtended(event)) => {
             let earlier = log[..log.len() - 1].iter().rev();
@@ -282,7 +284,11 @@ fn is_synced(log: &[Event]) -> bool {
             | Event::ProducerIdsReserved(_)
             | Event::TransactionalIdInitialized(_)
             | Event::TransactionEnded(_)
-            | Event::TransactionalIdExpired(_),
+            | Event::TransactionalIdExpired(_)
+            | Event::GroupGenerationStarted(_)
+            | Event::GroupAssigned(_)
+            | Event::GroupMemberReplaced(_)
+            | Event::GroupMembersRemoved(_),
         ) => true,
     }
 }

@@ -79,6 +79,12 @@ fn stamp_of(event: &Event) -> Now {
         | Event::TransactionEnded(_)
         | Event::TransactionalIdExpired(_)
         | Event::OffsetsCommitted(_)
+        | Event::GroupGenerationStarted(_)
+        | Event::GroupAssigned(_)
+        | Event::GroupMemberReplaced(_)
+        | Event::GroupMembersRemoved(_)
+        | Event::GroupDeleted(_)
+        | Event::OffsetsDeleted(_)
         | Event::PendingOffsetsAdded(_) => panic!("the tests make no {}", event.name()),
     }
 }

@@ -148,6 +148,18 @@ apis! {
     10 FindCoordinator find_coordinator "k010_find_coordinator.rs"
         (FindCoordinatorRequest, FindCoordinatorResponse)
         decode 0..=6, advertise 0..=6, flexible 3;
+    11 JoinGroup join_group "k011_join_group.rs" (JoinGroupRequest, JoinGroupResponse)
+        decode 0..=9, advertise 0..=9, flexible 6;
+    12 Heartbeat heartbeat "k012_heartbeat.rs" (HeartbeatRequest, HeartbeatResponse)
+        decode 0..=4, advertise 0..=4, flexible 4;
+    13 LeaveGroup leave_group "k013_leave_group.rs" (LeaveGroupRequest, LeaveGroupResponse)
+        decode 0..=5, advertise 0..=5, flexible 4;
+    14 SyncGroup sync_group "k014_sync_group.rs" (SyncGroupRequest, SyncGroupResponse)
+        decode 0..=5, advertise 0..=5, flexible 4;
+    15 DescribeGroups describe_groups "k015_describe_groups.rs" (DescribeGroupsRequest, DescribeGroupsResponse)
+        decode 0..=6, advertise 0..=6, flexible 5;
+    16 ListGroups list_groups "k016_list_groups.rs" (ListGroupsRequest, ListGroupsResponse)
+        decode 0..=5, advertise 0..=5, flexible 3;
     18 ApiVersions api_versions "k018_api_versions.rs" (ApiVersionsRequest, ApiVersionsResponse)
         decode 0..=5, advertise 0..=5, flexible 3;
     19 CreateTopics create_topics "k019_create_topics.rs" (CreateTopicsRequest, CreateTopicsResponse)
@@ -177,6 +189,10 @@ apis! {
     32 DescribeConfigs describe_configs "k032_describe_configs.rs"
         (DescribeConfigsRequest, DescribeConfigsResponse)
         decode 1..=4, advertise 1..=4, flexible 4;
+    42 DeleteGroups delete_groups "k042_delete_groups.rs" (DeleteGroupsRequest, DeleteGroupsResponse)
+        decode 0..=2, advertise 0..=2, flexible 2;
+    47 OffsetDelete offset_delete "k047_offset_delete.rs" (OffsetDeleteRequest, OffsetDeleteResponse)
+        decode 0..=0, advertise 0..=0, flexible 1;
     60 DescribeCluster describe_cluster "k060_describe_cluster.rs"
         (DescribeClusterRequest, DescribeClusterResponse)
         decode 0..=2, advertise 0..=2, flexible 0;

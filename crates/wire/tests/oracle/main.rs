@@ -100,6 +100,12 @@ fn every_api_and_version_agrees_with_the_oracle() {
         offset_commit: OffsetCommitRequest, OffsetCommitResponse;
         offset_fetch: OffsetFetchRequest, OffsetFetchResponse;
         find_coordinator: FindCoordinatorRequest, FindCoordinatorResponse;
+        join_group: JoinGroupRequest, JoinGroupResponse;
+        heartbeat: HeartbeatRequest, HeartbeatResponse;
+        leave_group: LeaveGroupRequest, LeaveGroupResponse;
+        sync_group: SyncGroupRequest, SyncGroupResponse;
+        describe_groups: DescribeGroupsRequest, DescribeGroupsResponse;
+        list_groups: ListGroupsRequest, ListGroupsResponse;
         api_versions: ApiVersionsRequest, ApiVersionsResponse;
         create_topics: CreateTopicsRequest, CreateTopicsResponse;
         delete_topics: DeleteTopicsRequest, DeleteTopicsResponse;
@@ -111,6 +117,8 @@ fn every_api_and_version_agrees_with_the_oracle() {
         write_txn_markers: WriteTxnMarkersRequest, WriteTxnMarkersResponse;
         txn_offset_commit: TxnOffsetCommitRequest, TxnOffsetCommitResponse;
         describe_configs: DescribeConfigsRequest, DescribeConfigsResponse;
+        delete_groups: DeleteGroupsRequest, DeleteGroupsResponse;
+        offset_delete: OffsetDeleteRequest, OffsetDeleteResponse;
         describe_cluster: DescribeClusterRequest, DescribeClusterResponse;
         describe_producers: DescribeProducersRequest, DescribeProducersResponse;
         describe_transactions: DescribeTransactionsRequest, DescribeTransactionsResponse;

@@ -63,7 +63,7 @@ fn fields_agree(ours: &BTreeMap<String, Value>, theirs: &BTreeMap<String, Value>
     let renamed = |name: &str| RENAMED.iter().find(|(theirs, _)| *theirs == name).map(|(_, ours)| *ours);
     let mut left = ours.clone();
     for (name, value) in theirs.iter().filter(|(name, _)| *name != "unknown_tagged_fields") {
-        let name = renamed(name).unwrap_or(name);
+        let name = if left.contains_key(name) { name } else { renamed(name).unwrap_or(name) };
         let ours = left.remove(name).ok_or(format!("ours lacks {name}"))?;
         ours.is_theirs(value).map_err(|difference| format!("{name}: {difference}"))?;
     }

@@ -129,7 +129,7 @@ fn a_refusal_is_never_told_as_success() {
 #[test]
 fn an_unknown_group_with_a_generation_is_22_or_69_by_version() {
     let told =
-        |api, version| group_answer(semel_groups::Refusal::IllegalGeneration, At { api, version }).get();
+        |api, version| group_answer(semel_groups::Refusal::UnknownGeneration, At { api, version }).get();
     for version in 2..=10 {
         assert_eq!(told(ApiKey::OffsetCommit, version), if version >= 9 { 69 } else { 22 });
     }
@@ -137,6 +137,33 @@ fn an_unknown_group_with_a_generation_is_22_or_69_by_version() {
         assert_eq!(told(ApiKey::TxnOffsetCommit, version), if version >= 6 { 69 } else { 22 });
         let at = At { api: ApiKey::TxnOffsetCommit, version };
         assert_eq!(group_answer(semel_groups::Refusal::UnknownMember, at).get(), 25);
+    }
+}
+
+#[test]
+fn a_refusal_of_a_group_has_kafkas_code() {
+    use semel_groups::Refusal as R;
+    let table = [
+        (R::InvalidGroupId, 24),
+        (R::InvalidSessionTimeout, 26),
+        (R::MemberIdRequired, 79),
+        (R::GroupFull, 81),
+        (R::AssignmentTooLarge, 42),
+        (R::InconsistentProtocol, 23),
+        (R::FencedInstance, 82),
+        (R::IllegalGeneration, 22),
+        (R::UnknownMember, 25),
+        (R::RebalanceInProgress, 27),
+        (R::UnknownGroup, 69),
+        (R::NonEmpty, 68),
+        (R::Subscribed, 86),
+        (R::UnstableOffset, 88),
+    ];
+    for (refusal, code) in table {
+        for spec in API_TABLE {
+            let at = At { api: spec.key, version: spec.decode_max };
+            assert_eq!(group_answer(refusal, at).get(), code, "{refusal}");
+        }
     }
 }
 

@@ -144,7 +144,13 @@ fn check_payloads(events: &[Event], payloads: &[Payload]) {
         | Event::TransactionEnded(_)
         | Event::TransactionalIdExpired(_)
         | Event::OffsetsCommitted(_)
-        | Event::PendingOffsetsAdded(_) => None,
+        | Event::PendingOffsetsAdded(_)
+        | Event::GroupGenerationStarted(_)
+        | Event::GroupAssigned(_)
+        | Event::GroupMemberReplaced(_)
+        | Event::GroupMembersRemoved(_)
+        | Event::GroupDeleted(_)
+        | Event::OffsetsDeleted(_) => None,
     });
     let ended = events.iter().filter_map(|event| {
         if let Event::TransactionEnded(event) = event { Some(&event.markers) } else { None }

@@ -2,13 +2,14 @@
 
 mod client;
 mod log;
+mod members;
 mod reader;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use semel_broker::{
-    ClientInfo, Endpoint, Facts, Input, Node, NodeReply, NodeRequest, Outputs, Settings, State,
+    Answer, ClientInfo, Endpoint, Facts, Input, Node, NodeReply, NodeRequest, Outputs, Settings, State,
     api::{Head, Reply, Route, ViewAnswer, ViewCall, dispatch},
     room::{Room, RoomClass, RoomKeeper},
     settings::Source,
@@ -18,6 +19,7 @@ use semel_types::{ConnectionNumber, Context, LeaderEpoch, LogSequence, Now, Requ
 use semel_wire::{Message, Reader, ResponseHeader, Writer, frame};
 
 pub use client::*;
+pub use members::*;
 pub use reader::*;
 
 use self::log::MemoryLog;
@@ -72,6 +74,14 @@ impl<T: std::fmt::Debug> Outcome<T> {
     }
 }
 
+/// A request that may be parked.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    connection: ConnectionNumber,
+    token: RequestToken,
+    head: Head,
+}
+
 /// A broker under test.
 pub struct Broker {
     node: Node,
@@ -89,6 +99,8 @@ pub struct Broker {
     /// What the node said for the server's log.
     pub notes: Vec<String>,
     synced: bool,
+    /// Answers to requests that had been parked.
+    late: Vec<Answer>,
 }
 
 impl Broker {
@@ -128,6 +140,7 @@ impl Broker {
             deferred: Vec::new(),
             notes: Vec::new(),
             synced: false,
+            late: Vec::new(),
         };
         broker.start_node(false);
         broker
@@ -156,6 +169,7 @@ impl Broker {
         assert_eq!(encoded(&restored), before, "a snapshot gives the state that was live");
         let (settings, disk) = (Arc::clone(&self.settings), self.disk.clone());
         self.node = Node::new(settings, restored, last, Box::new(disk));
+        self.late.clear();
         self.start_node(may_have_lost_writes);
     }
 
@@ -177,7 +191,8 @@ impl Broker {
             self.now = self.now.max(at);
             let context = self.context();
             let outputs = self.node.step(&context, Input::Wake);
-            self.take(outputs);
+            let (answers, _) = self.take(outputs);
+            self.late.extend(answers);
         }
         self.now = until;
     }
@@ -282,18 +297,54 @@ impl Broker {
         if close.contains(&on) {
             return Outcome::Closed;
         }
-        let mut answers = answers.into_iter();
+        let token = RequestToken::new(self.requests);
+        let (own, others): (Vec<_>, Vec<_>) =
+            answers.into_iter().partition(|answer| answer.connection == on && answer.token == token);
+        self.late.extend(others);
+        let mut answers = own.into_iter().map(|answer| answer.reply);
         match (answers.next(), answers.next()) {
             (Some(NodeReply::Reply(reply)), None) => Outcome::Answer(reply),
             (Some(NodeReply::View(call)), None) => self.view(on, &call),
             (Some(NodeReply::State(call)), None) => Outcome::Answer(call.answer()),
             (Some(NodeReply::Nothing), None) => Outcome::Silence,
-            (None, None) if !self.deferred.is_empty() => Outcome::Silence,
+            (None, None) => Outcome::Silence,
             other => panic!("one answer for one request, not {other:?}"),
         }
     }
 
-    fn take(&mut self, outputs: Outputs) -> (Vec<NodeReply>, Vec<ConnectionNumber>) {
+    /// Sends a request that may be parked: what to ask [`Broker::late`] for.
+    pub fn park<Q: Message>(&mut self, on: ConnectionNumber, version: i16, body: &Q) -> Ticket {
+        let bytes = frame::request(body, version, 7, Some("test")).unwrap();
+        let frame = Bytes::from(bytes).slice(frame::PREFIX_BYTES..);
+        let routed = dispatch(&self.facts, frame).unwrap();
+        let head = routed.head;
+        let outcome = self.follow(on, routed.route);
+        let token = RequestToken::new(self.requests);
+        if let Outcome::Answer(reply) = outcome {
+            self.late.push(Answer { connection: on, token, reply: NodeReply::Reply(reply) });
+        }
+        Ticket { connection: on, token, head }
+    }
+
+    /// The answer to a request that was parked, once there is one; it is given once.
+    pub fn late<A: Message>(&mut self, ticket: Ticket) -> Option<A> {
+        let is_it = |answer: &Answer| answer.connection == ticket.connection && answer.token == ticket.token;
+        let at = self.late.iter().position(is_it)?;
+        match self.late.remove(at).reply {
+            NodeReply::Reply(reply) => Some(decode(encode(&reply, &ticket.head), ticket.head.version)),
+            other @ (NodeReply::View(_) | NodeReply::State(_) | NodeReply::Nothing) => panic!("{other:?}"),
+        }
+    }
+
+    /// The client's end of a connection closes.
+    pub fn close(&mut self, on: ConnectionNumber) {
+        let context = self.context();
+        let outputs = self.node.step(&context, Input::ConnectionClosed(on));
+        let (answers, _) = self.take(outputs);
+        self.late.extend(answers);
+    }
+
+    fn take(&mut self, outputs: Outputs) -> (Vec<Answer>, Vec<ConnectionNumber>) {
         if let Some(proposal) = outputs.proposal {
             self.synced |= proposal.sync_now;
             self.log.append(proposal);
@@ -302,7 +353,7 @@ impl Broker {
         self.wake_at = outputs.wake_at;
         self.notes.extend(outputs.notes);
         self.deferred.extend(outputs.deferred);
-        (outputs.answers.into_iter().map(|answer| answer.reply).collect(), outputs.close)
+        (outputs.answers, outputs.close)
     }
 
     /// Sends deferred input again; gives the answers.

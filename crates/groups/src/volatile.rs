@@ -1,0 +1,237 @@
+//! What is known of groups and need not survive: who was heard of when, and whose request waits for what.
+//!
+//! Purpose: deadlines and parked requests of every group that has any. Invariants: GRP-06 nothing in here is read by
+//! `apply`; a parked request is answered once; a group is woken no later than its earliest deadline.
+//! What it does not do: decide (that is [`classic`](crate::classic)).
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    vec::Vec,
+};
+
+use rpds::RedBlackTreeMapSync;
+use semel_events::GroupMember;
+use semel_types::{ConnectionNumber, GroupId, Now, RequestToken};
+
+use crate::{MemberId, Membership, State};
+
+/// A request that is to be answered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Waiter {
+    /// The connection it came on.
+    pub connection: ConnectionNumber,
+    /// Names it there.
+    pub token: RequestToken,
+}
+
+/// A member that has asked to be in the next generation.
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    pub(crate) member: GroupMember,
+    pub(crate) waiter: Waiter,
+    /// Joins are counted: without the old leader the first one leads.
+    pub(crate) number: u64,
+}
+
+/// A group waits for its members (PreparingRebalance).
+#[derive(Clone, Debug)]
+pub(crate) struct Rebalance {
+    pub(crate) protocol_type: Arc<str>,
+    pub(crate) joined: BTreeMap<MemberId, Joined>,
+    /// Next number of a join.
+    pub(crate) next: u64,
+    /// When those who came are taken.
+    pub(crate) complete_at: Now,
+    /// The first rebalance of an empty group: when it ends at the latest, and whether anybody came since it was last
+    /// put off.
+    pub(crate) initial: Option<(Now, bool)>,
+}
+
+/// One group's volatile side.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// When each member is taken for dead; members whose join waits have no entry.
+    pub(crate) sessions: BTreeMap<MemberId, Now>,
+    /// Ids that were given and not used yet (KIP-394), and until when they are good.
+    pub(crate) pending: BTreeMap<MemberId, Now>,
+    pub(crate) rebalance: Option<Rebalance>,
+    /// Members that wait for their assignment.
+    pub(crate) syncs: BTreeMap<MemberId, Waiter>,
+    /// Members of this generation that have not asked for their assignment, and until when they may.
+    pub(crate) unsynced: BTreeSet<MemberId>,
+    pub(crate) sync_by: Option<Now>,
+}
+
+impl Live {
+    /// The group waits for its members.
+    #[must_use]
+    pub const fn is_rebalancing(&self) -> bool {
+        self.rebalance.is_some()
+    }
+
+    /// Members that have asked to be in the next generation.
+    pub fn joining(&self) -> impl Iterator<Item = &GroupMember> {
+        self.rebalance.iter().flat_map(|rebalance| rebalance.joined.values().map(|joined| &joined.member))
+    }
+
+    /// As after a start: everybody's time starts anew, and a group with members missing asks the others to join.
+    fn of(membership: &Membership, now: Now) -> Self {
+        let mut live = Self::default();
+        for (id, seat) in membership.seats() {
+            live.sessions.insert(Arc::clone(id), now.plus(seat.member.session_timeout));
+        }
+        let until = now.plus(membership.rebalance_timeout());
+        if membership.is_unsettled() {
+            live.rebalance = Some(Rebalance {
+                protocol_type: Arc::clone(membership.protocol_type()),
+                joined: BTreeMap::new(),
+                next: 0,
+                complete_at: until,
+                initial: None,
+            });
+        } else if !membership.is_assigned() {
+            live.unsynced = membership.seats().map(|(id, _)| Arc::clone(id)).collect();
+            live.sync_by = Some(until);
+        }
+        live
+    }
+
+    fn due(&self) -> Option<Now> {
+        let sync_by = self.sync_by.filter(|_| !self.unsynced.is_empty());
+        let rebalance = self.rebalance.as_ref().map(|rebalance| rebalance.complete_at);
+        let sessions = self.sessions.iter().filter(|(id, _)| !self.syncs.contains_key(*id));
+        let all = sessions.map(|(_, until)| *until).chain(self.pending.values().copied());
+        all.chain(sync_by).chain(rebalance).min()
+    }
+
+    fn is_idle(&self) -> bool {
+        let nobody = self.sessions.is_empty() && self.pending.is_empty() && self.syncs.is_empty();
+        nobody && self.rebalance.is_none()
+    }
+
+    fn connections(&self) -> impl Iterator<Item = ConnectionNumber> {
+        let joins = self.rebalance.iter().flat_map(|rebalance| rebalance.joined.values());
+        joins
+            .map(|joined| joined.waiter.connection)
+            .chain(self.syncs.values().map(|waiter| waiter.connection))
+    }
+}
+
+/// A change of the volatile side that a decision asks for.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// A member was heard of.
+    Alive {
+        /// Its group.
+        group: GroupId,
+        /// The member.
+        member: MemberId,
+        /// When it is taken for dead now.
+        until: Now,
+    },
+    /// The group's volatile side is this from here on.
+    Set {
+        /// The group.
+        group: GroupId,
+        /// Its volatile side.
+        live: Arc<Live>,
+    },
+}
+
+/// The volatile side of every group. A clone shares everything.
+#[derive(Clone, Debug, Default)]
+pub struct Volatile {
+    groups: RedBlackTreeMapSync<GroupId, Arc<Live>>,
+    /// When each group is to be looked at, and the same by time. May be early, never late.
+    due: BTreeMap<GroupId, Now>,
+    by_time: BTreeSet<(Now, GroupId)>,
+    /// Groups in which a connection has had a request waiting.
+    by_connection: BTreeMap<ConnectionNumber, BTreeSet<GroupId>>,
+}
+
+impl Volatile {
+    /// As after a start at `now`.
+    #[must_use]
+    pub fn start(state: &State, now: Now) -> Self {
+        let mut volatile = Self::default();
+        for (id, group) in state.groups() {
+            if !group.membership().is_empty() {
+                volatile.set(id.clone(), Arc::new(Live::of(group.membership(), now)));
+            }
+        }
+        volatile
+    }
+
+    /// One group's side, if it has any.
+    #[must_use]
+    pub fn group(&self, id: &GroupId) -> Option<&Arc<Live>> {
+        self.groups.get(id)
+    }
+
+    /// All groups that have any.
+    pub fn groups(&self) -> impl Iterator<Item = (&GroupId, &Live)> {
+        self.groups.iter().map(|(id, live)| (id, &**live))
+    }
+
+    /// A copy to look groups up in later; it knows no times.
+    #[must_use]
+    pub fn snapshot(&self) -> Self {
+        Self { groups: self.groups.clone(), ..Self::default() }
+    }
+
+    /// When time has something to do.
+    #[must_use]
+    pub fn next_wake(&self) -> Option<Now> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// The group that has been due for longest.
+    #[must_use]
+    pub fn due(&self, now: Now) -> Option<&GroupId> {
+        self.by_time.first().filter(|(at, _)| *at <= now).map(|(_, group)| group)
+    }
+
+    /// Groups that may have a request of this connection waiting; they are forgotten as such.
+    pub fn take_connection(&mut self, connection: ConnectionNumber) -> Vec<GroupId> {
+        self.by_connection.remove(&connection).unwrap_or_default().into_iter().collect()
+    }
+
+    /// Makes what a decision asked for true.
+    pub fn apply_changes(&mut self, changes: Vec<Change>) {
+        for change in changes {
+            match change {
+                Change::Alive { group, member, until } => self.alive(&group, member, until),
+                Change::Set { group, live } => self.set(group, live),
+            }
+        }
+    }
+
+    /// A later deadline leaves the group's time as it is: it is looked at early, once.
+    fn alive(&mut self, group: &GroupId, member: MemberId, until: Now) {
+        if let Some(live) = self.groups.get_mut(group) {
+            Arc::make_mut(live).sessions.insert(member, until);
+        }
+    }
+
+    fn set(&mut self, group: GroupId, live: Arc<Live>) {
+        if let Some(before) = self.due.remove(&group) {
+            self.by_time.remove(&(before, group.clone()));
+        }
+        if live.is_idle() {
+            self.groups.remove_mut(&group);
+            return;
+        }
+        if let Some(at) = live.due() {
+            self.due.insert(group.clone(), at);
+            self.by_time.insert((at, group.clone()));
+        }
+        for connection in live.connections() {
+            let groups = self.by_connection.entry(connection).or_default();
+            if !groups.contains(&group) {
+                groups.insert(group.clone());
+            }
+        }
+        self.groups.insert_mut(group, live);
+    }
+}
