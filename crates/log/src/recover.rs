@@ -699,8 +699,9 @@ fn check_used(directory: &Directory, end: &End, published: &Published) -> Result
 
 /// A file that must be there is not; one whose header page cannot be read may be it.
 fn gone(directory: &Directory, file: FileNumber, end: &End) -> OpenError {
-    let name = directory.nameless.first().map_or_else(
-        || format!("log {file} is missing"),
+    let mut candidates = directory.nameless.iter().filter(|(name, _)| !name.starts_with("reserve"));
+    let name = candidates.next().map_or_else(
+        || format!("log file {file}, which is missing,"),
         |(name, _)| format!("{name}, whose header page cannot be read and which may be log {file}"),
     );
     OpenError::Corrupt(Corruption {
