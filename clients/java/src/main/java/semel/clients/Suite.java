@@ -55,6 +55,7 @@ final class Suite {
             checks.check("offsets_in_a_transaction", suite::offsetsInATransaction);
             checks.check("offsets_without_a_transaction", suite::offsetsWithoutATransaction);
             new Administration(broker).run(checks);
+            new Groups(broker).run(checks);
             checks.check("epochs_run_out", suite::epochsRunOut);
             checks.stricter("takeover_in_one_request", NO_MARKERS_YET, suite::takeoverInOneRequest);
         }
