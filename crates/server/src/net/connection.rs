@@ -15,7 +15,7 @@ use tokio::{net::TcpStream, sync::watch};
 
 use crate::net::{
     budget::Share,
-    inbound::Inbound,
+    inbound::{Inbound, Stuck},
     listener::Shared,
     mailbox::{Delivery, Mailbox},
     outbound::{self, Outbound, STALLED_MAX},
@@ -48,6 +48,14 @@ pub enum Ending {
     /// A frame was begun and not finished.
     #[error("a frame was begun and not finished")]
     Stalled,
+    /// The same, and others waited for the memory that it held.
+    #[error(
+        "a frame was begun and not finished: {} of {} bytes came, hardly any in the last second, and others wait for \
+         memory (queued.max.request.bytes)",
+        .0.received_bytes,
+        .0.frame_bytes
+    )]
+    InTheWay(Stuck),
     /// An answer that its version cannot carry: a bug of ours, and better a closed connection than a wrong answer.
     #[error("an answer cannot be written: {0}")]
     Unanswerable(String),
@@ -165,6 +173,9 @@ impl Connection {
         let may_read = self.may_take() && !self.inbound.wants_share() && !self.inbound.is_at_end();
         let (patience, impatient) = self.patience(may_read);
         let awaited = self.slots.awaited();
+        if !may_read {
+            self.inbound.forgive();
+        }
         tokio::select! {
             biased;
             () = self.mailbox.arrived() => {}
@@ -174,7 +185,9 @@ impl Connection {
                 self.read()?;
             }
             () = self.parked.wait(), if self.parked.is_waiting() => {}
-            () = self.inbound.granted(), if self.inbound.wants_share() => {}
+            stuck = self.inbound.granted_or_stuck(may_read) => {
+                stuck.map_or(Ok(()), |stuck| Err(Ending::InTheWay(stuck)))?;
+            }
             () = stopping(&mut self.stop), if !self.is_stopping() => self.closing = Some(Ending::Stopping),
             () = tokio::time::sleep(patience.unwrap_or_default()), if patience.is_some() => return Err(impatient),
         }

@@ -102,7 +102,7 @@ async fn serve(socket: TcpStream, number: ConnectionNumber, shared: Arc<Shared>)
     };
     let ending = connection.run().await;
     match &ending {
-        Ending::Malformed(_) | Ending::Stalled => {
+        Ending::Malformed(_) | Ending::Stalled | Ending::InTheWay(_) => {
             shared.complain(connection.client(), &format!("closed its connection: {ending}"));
         }
         Ending::Unanswerable(_) => {

@@ -11,6 +11,7 @@ pub mod inbound;
 pub mod listener;
 pub mod mailbox;
 pub mod outbound;
+pub mod pace;
 pub mod slots;
 pub mod state_call;
 pub mod view_call;
