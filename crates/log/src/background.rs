@@ -99,6 +99,9 @@ impl Background {
             self.sealed = sealed;
             self.maintain(sealed)?;
             self.reclaim()?;
+        } else if self.parts.book.full.load(Ordering::Acquire) {
+            // A topic deleted meanwhile may have left files dead that were sealed long ago.
+            self.reclaim()?;
         }
         self.parts.preparer.step()
     }
@@ -132,7 +135,12 @@ impl Background {
 
     fn write_snapshot(&mut self) -> io::Result<()> {
         let Some((job, index, _)) = self.sealed_snapshot.take() else { return Ok(()) };
-        match self.snapshots.write(job.boundary, &*job.state, &index) {
+        let mut written = self.snapshots.write(job.boundary, &*job.state, &index);
+        // With two snapshots files of deleted topics become free, which is more than the reserve holds.
+        if written.as_ref().is_err_and(is_full) && self.parts.preparer.give_reserve_up()? {
+            written = self.snapshots.write(job.boundary, &*job.state, &index);
+        }
+        match written {
             // Without room for it the log only grows longer; what is set aside for the next one makes this rare.
             Err(error) if is_full(&error) => self.parts.book.full.store(true, Ordering::Release),
             written => written?,

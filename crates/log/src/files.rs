@@ -18,11 +18,15 @@ use crate::{
     crash::crash_point,
     disk::{BLOCK, Disk, DiskFile, WriteMode, is_full},
     format::file::{FIRST_GROUP, FileHeader},
-    room::RoomBook,
+    room::{ReserveTaken, RoomBook},
 };
 
 /// Bytes zeroed in one step: the longest time a file change waits for it.
 const FILL: u64 = 64 << 10;
+/// How the reserve's name begins, also when it has become a log file.
+pub const RESERVE: &str = "reserve";
+/// The smallest reserve that is taken where the disk has no more.
+const RESERVE_MIN: u64 = 1 << 20;
 /// Spare files kept for reuse; more are deleted.
 const SPARES: usize = 1;
 
@@ -188,6 +192,8 @@ pub struct FileRules {
     pub bytes_max: u64,
     /// Size of the reserve.
     pub reserve_bytes: u64,
+    /// Bytes at the end of a file that records do not get.
+    pub kept_bytes: u64,
     /// Fill prepared files with zeros.
     pub fill: bool,
 }
@@ -207,6 +213,10 @@ struct State {
     length: u64,
     spares: Vec<Spare>,
     reserve: Option<Spare>,
+    /// Bytes of the reserve's file.
+    reserve_length: u64,
+    /// The reserve was taken as large as the disk gave; from then on it grows when nothing else is to be done.
+    reserve_tried: bool,
 }
 
 /// What one step of preparation did.
@@ -234,6 +244,7 @@ impl FileRules {
             bytes_min: options.file_bytes_min,
             bytes_max: options.file_bytes_max,
             reserve_bytes: if in_memory { 0 } else { options.reserve_bytes },
+            kept_bytes: if in_memory { 0 } else { options.kept_bytes },
             fill: options.fill && !in_memory,
         }
     }
@@ -242,6 +253,25 @@ impl FileRules {
     pub fn next_length(&self, length: u64) -> u64 {
         (length * 2).clamp(self.bytes_min, self.bytes_max.max(self.bytes_min))
     }
+}
+
+/// A length, half of it, half of that, in whole blocks, and at last `least`.
+fn halves(length: u64, least: u64) -> impl Iterator<Item = u64> {
+    let block = BLOCK as u64;
+    let least = least.next_multiple_of(block).min(length);
+    std::iter::successors(Some(length), move |length| {
+        (*length > least).then(|| (length / 2 / block * block).max(least))
+    })
+}
+
+/// The first attempt that a full disk does not refuse; its refusal if it refuses all.
+fn first_that_fits(mut attempts: impl Iterator<Item = io::Result<()>>) -> io::Result<()> {
+    let mut last = Err(io::ErrorKind::StorageFull.into());
+    while last.as_ref().is_err_and(is_full) {
+        let Some(next) = attempts.next() else { break };
+        last = next;
+    }
+    last
 }
 
 impl Preparer {
@@ -253,9 +283,12 @@ impl Preparer {
         (number, length): (FileNumber, u64),
         (spares, reserve): (Vec<Spare>, Option<Spare>),
     ) -> Self {
-        let bytes = reserve.as_ref().map_or(0, |_| rules.reserve_bytes);
-        book.reserve.store(bytes.saturating_sub(FIRST_GROUP), Ordering::Release);
-        let state = State { next: None, filled: 0, number, length, spares, reserve };
+        let reserve_length = reserve.as_ref().and_then(|spare| spare.file.length().ok()).unwrap_or(0);
+        book.reserve.store(reserve_length.saturating_sub(FIRST_GROUP), Ordering::Release);
+        book.kept.store(rules.kept_bytes, Ordering::Release);
+        let reserve_tried = false;
+        let state =
+            State { next: None, filled: 0, number, length, spares, reserve, reserve_length, reserve_tried };
         Self { disk, book, rules, state: Mutex::new(state) }
     }
 
@@ -270,15 +303,21 @@ impl Preparer {
     pub fn step(&self) -> io::Result<Progress> {
         let mut state = self.state();
         let wanted = self.book.wanted.swap(0, Ordering::AcqRel) + FIRST_GROUP;
+        // A little of the reserve comes before everything, the rest of it after the next file.
+        let is_urgent = state.reserve_length == 0 && (state.next.is_none() || !state.reserve_tried);
+        if is_urgent && self.grow_reserve(&mut state, &[self.reserve_min()])? {
+            self.book.wanted.fetch_max(wanted - FIRST_GROUP, Ordering::AcqRel);
+            return Ok(Progress::Prepared);
+        }
         let done = match &state.next {
             None => {
                 state.length = state.length.max(wanted).next_multiple_of(BLOCK as u64);
-                self.make(&mut state).map(|file| self.hold(&mut state, file))
+                self.make(&mut state, self.rules.bytes_min).map(|file| self.hold(&mut state, file))
             }
             Some(next) if next.length < wanted => self.lengthen(&mut state, wanted),
-            Some(_) if state.reserve.is_none() && self.rules.reserve_bytes > 0 => self.refill(&mut state),
+            Some(_) if !state.reserve_tried => self.take_reserve(&mut state),
             Some(next) if self.rules.fill && state.filled < next.length => return self.fill(&mut state),
-            Some(_) => return Ok(Progress::Idle),
+            Some(_) => return self.enlarge_reserve(&mut state),
         };
         match done {
             Ok(()) => {
@@ -286,8 +325,10 @@ impl Preparer {
                 Ok(Progress::Prepared)
             }
             Err(error) if is_full(&error) => {
-                self.book.wanted.fetch_max(wanted - FIRST_GROUP, Ordering::AcqRel);
                 self.book.full.store(true, Ordering::Release);
+                if !state.reserve_tried {
+                    self.take_reserve(&mut state)?;
+                }
                 Ok(Progress::Full)
             }
             Err(error) => Err(error),
@@ -300,6 +341,23 @@ impl Preparer {
         state.next = Some(file);
     }
 
+    /// Makes the next file if there is none. False if the disk has no room for it.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn prepare_now(&self) -> io::Result<bool> {
+        let mut state = self.state();
+        if state.next.is_some() {
+            return Ok(true);
+        }
+        match self.make(&mut state, self.rules.bytes_min) {
+            Ok(file) => self.hold(&mut state, file),
+            Err(error) if is_full(&error) => return Ok(false),
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
     /// Hands the next file to the writer, with at least `bytes` for groups; makes it now if need be, of the reserve
     /// if the disk is full.
     ///
@@ -308,17 +366,17 @@ impl Preparer {
     pub fn take(&self, bytes: u64) -> io::Result<LogFile> {
         crash_point("file_change_before");
         let mut state = self.state();
-        let length = bytes + FIRST_GROUP;
+        let length = (bytes + FIRST_GROUP).next_multiple_of(BLOCK as u64);
+        if state.next.as_ref().is_some_and(|next| next.length < length) {
+            match self.lengthen(&mut state, length) {
+                Err(error) if is_full(&error) => self.discard_next(&mut state)?,
+                done => done?,
+            }
+        }
         if state.next.is_none() {
             state.length = state.length.max(length).next_multiple_of(BLOCK as u64);
-            let file = match self.make(&mut state) {
-                Err(error) if is_full(&error) => self.make_of_reserve(&mut state, error)?,
-                made => made?,
-            };
+            let file = self.make_at_least(&mut state, length)?;
             self.hold(&mut state, file);
-        }
-        if state.next.as_ref().is_some_and(|next| next.length < length) {
-            self.lengthen(&mut state, length)?;
         }
         let mut file = state.next.take().expect("a file was just made");
         file.filled = if self.rules.fill { state.filled } else { u64::MAX };
@@ -330,25 +388,81 @@ impl Preparer {
         Ok(file)
     }
 
-    /// Gives a spare, or a new name, the wanted number.
-    fn make(&self, state: &mut State) -> io::Result<LogFile> {
-        let spare = self.spare(state)?;
-        if let Err(error) = spare.file.allocate(state.length) {
-            if is_full(&error) && spare.number.is_none() {
-                self.disk.remove(&spare.name)?;
-            } else {
-                state.spares.push(spare);
-            }
-            return Err(error);
+    /// A file for a group that is decided already: smaller than others where the disk gives no more, then the
+    /// reserve, then one for this group alone.
+    fn make_at_least(&self, state: &mut State, length: u64) -> io::Result<LogFile> {
+        match self.make(state, length + self.rules.kept_bytes) {
+            Err(error) if is_full(&error) => {}
+            made => return made,
         }
-        self.number(state, spare, false)
+        self.book.full.store(true, Ordering::Release);
+        match self.make_of_reserve(state, length)? {
+            Some(file) => Ok(file),
+            None => {
+                state.length = length;
+                self.make(state, length)
+            }
+        }
     }
 
-    fn make_of_reserve(&self, state: &mut State, full: io::Error) -> io::Result<LogFile> {
-        let reserve = state.reserve.take().ok_or(full)?;
+    /// The prepared file is too short and cannot grow: another one gets its number.
+    fn discard_next(&self, state: &mut State) -> io::Result<()> {
+        let next = state.next.take().expect("there is a next file");
+        self.book.prepared.store(0, Ordering::Release);
+        drop(next.file);
+        self.disk.remove(&next.name)?;
+        self.disk.sync_directory()
+    }
+
+    /// Gives a spare, or a new name, the wanted number; of the wanted length, or half of it, or half of that, as the
+    /// disk gives, but not less than `least` bytes.
+    fn make(&self, state: &mut State, least: u64) -> io::Result<LogFile> {
+        let spare = self.spare(state)?;
+        let lengths = halves(state.length, least);
+        let allocated = lengths.map(|length| spare.file.allocate(length));
+        match first_that_fits(allocated) {
+            Ok(()) => self.number(state, spare, false),
+            Err(error) => {
+                if is_full(&error) && spare.number.is_none() {
+                    self.disk.remove(&spare.name)?;
+                } else {
+                    state.spares.push(spare);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The reserve as a log file, if it holds as much.
+    fn make_of_reserve(&self, state: &mut State, length: u64) -> io::Result<Option<LogFile>> {
+        if state.reserve_length < length {
+            return Ok(None);
+        }
+        let Some(reserve) = self.drop_reserve(state) else { return Ok(None) };
+        self.number(state, reserve, true).map(Some)
+    }
+
+    fn drop_reserve(&self, state: &mut State) -> Option<Spare> {
+        state.reserve_length = 0;
+        state.reserve_tried = false;
         self.book.reserve.store(0, Ordering::Release);
-        self.book.full.store(true, Ordering::Release);
-        self.number(state, reserve, true)
+        state.reserve.take()
+    }
+
+    /// Gives the reserve's blocks back to the disk for something more urgent, unless something is promised that may
+    /// need them. True if there are more blocks now.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn give_reserve_up(&self) -> io::Result<bool> {
+        let mut state = self.state();
+        if self.book.promised.load(Ordering::Acquire) > 0 {
+            return Ok(false);
+        }
+        let Some(reserve) = self.drop_reserve(&mut state) else { return Ok(false) };
+        drop(reserve.file);
+        self.disk.remove(&reserve.name)?;
+        Ok(true)
     }
 
     /// Writes the header page and makes everything durable: only then is it a log file.
@@ -395,17 +509,64 @@ impl Preparer {
         Ok(())
     }
 
-    fn refill(&self, state: &mut State) -> io::Result<()> {
-        let reserve = self.create("reserve")?;
-        if let Err(error) = reserve.file.allocate(self.rules.reserve_bytes) {
-            self.disk.remove(&reserve.name)?;
-            return Err(error);
-        }
-        reserve.file.sync()?;
-        self.disk.sync_directory()?;
-        state.reserve = Some(reserve);
-        self.book.reserve.store(self.rules.reserve_bytes.saturating_sub(FIRST_GROUP), Ordering::Release);
+    fn reserve_min(&self) -> u64 {
+        RESERVE_MIN.min(self.rules.reserve_bytes)
+    }
+
+    /// Takes the reserve as large as the disk gives.
+    fn take_reserve(&self, state: &mut State) -> io::Result<()> {
+        let lengths: Vec<u64> = halves(self.rules.reserve_bytes, self.reserve_min()).collect();
+        self.grow_reserve(state, &lengths)?;
+        self.note_reserve(state);
         Ok(())
+    }
+
+    /// What the start got is known.
+    fn note_reserve(&self, state: &mut State) {
+        state.reserve_tried = true;
+        let (wanted_bytes, got_bytes) = (self.rules.reserve_bytes, state.reserve_length);
+        self.book.reserve_taken.get_or_init(|| ReserveTaken { wanted_bytes, got_bytes });
+    }
+
+    /// Room may have come back: one step on the way to the whole reserve.
+    fn enlarge_reserve(&self, state: &mut State) -> io::Result<Progress> {
+        let length = (state.reserve_length * 2).clamp(self.reserve_min(), self.rules.reserve_bytes);
+        let grown = self.grow_reserve(state, &[length])?;
+        Ok(if grown { Progress::Prepared } else { Progress::Idle })
+    }
+
+    /// Makes the reserve as long as the first of these lengths that the disk gives. True if it is longer now.
+    fn grow_reserve(&self, state: &mut State, lengths: &[u64]) -> io::Result<bool> {
+        let longer = lengths.iter().filter(|length| **length > state.reserve_length);
+        let mut longer = longer.copied().peekable();
+        if longer.peek().is_none() {
+            return Ok(false);
+        }
+        let (reserve, is_new) = match state.reserve.take() {
+            Some(reserve) => (reserve, false),
+            None => (self.create(RESERVE)?, true),
+        };
+        let grown = first_that_fits(longer.map(|length| reserve.file.allocate(length)));
+        match grown {
+            Ok(()) => {
+                reserve.file.sync()?;
+                self.disk.sync_directory()?;
+                state.reserve_length = reserve.file.length()?;
+            }
+            Err(error) if is_full(&error) && is_new => {
+                drop(reserve.file);
+                self.disk.remove(&reserve.name)?;
+                return Ok(false);
+            }
+            Err(error) if is_full(&error) => {
+                state.reserve = Some(reserve);
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        }
+        state.reserve = Some(reserve);
+        self.book.reserve.store(state.reserve_length.saturating_sub(FIRST_GROUP), Ordering::Release);
+        Ok(true)
     }
 
     fn fill(&self, state: &mut State) -> io::Result<Progress> {

@@ -53,6 +53,7 @@ pub use proposal::{Outcome, Payload, Proposal, Room, RoomClass, SnapshotSource, 
 pub use published::{Published, ViewGuard};
 pub use read::{Isolation, ReadData, ReadError, ReadMode, ReadPlan, ReadRefusal, ReadRequest, read_all};
 pub use restore::{RestoreError, open_sides};
+pub use room::ReserveTaken;
 pub use salvage::Salvaged;
 pub use side_file::SideFile;
 pub use upkeep::SideStore;

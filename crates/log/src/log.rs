@@ -22,7 +22,7 @@ use crate::{
     open_group::{Chain, OpenGroup},
     queue::{Queue, Stop},
     recover::{self, End, Readers, Recovered, shard_epoch},
-    room::RoomBook,
+    room::{ReserveTaken, RoomBook},
     salvage::{Salvaged, salvage_disk},
     snapshot::Snapshots,
     syncer::Syncer,
@@ -197,12 +197,13 @@ impl Log {
             }
             Some(file) => file,
             None => {
-                let file = parts.preparer.take(0)?;
+                let file = parts.preparer.take(parts.book.kept.load(Ordering::Acquire))?;
                 parts.files.insert(file.clone());
                 place.file = file.number;
                 file
             }
         };
+        parts.book.current_is_reserve.store(current.is_reserve, Ordering::Release);
         let options = &self.shared.options;
         let chain = Chain {
             identity,
@@ -236,6 +237,12 @@ impl Log {
         sequence
     }
 
+    /// What is known of room, for tests.
+    #[cfg(test)]
+    pub(crate) fn shared_book(&self) -> &RoomBook {
+        &self.shared.parts.book
+    }
+
     /// What readers see.
     #[must_use]
     pub fn published(&self) -> &Arc<Published> {
@@ -258,6 +265,12 @@ impl Log {
             self.shared.bell.ring();
         }
         room
+    }
+
+    /// What this start got of its reserve, once that is known: soon after it.
+    #[must_use]
+    pub fn reserve_taken(&self) -> Option<ReserveTaken> {
+        self.shared.parts.book.reserve_taken.get().copied()
     }
 
     /// Bytes submitted and not yet written; at 8 MiB the node takes no more Produce.

@@ -49,6 +49,9 @@ pub struct Options {
     pub file_bytes_max: u64,
     /// Allocated blocks kept for ends of transactions, deletions and settings on a full disk.
     pub reserve_bytes: u64,
+    /// The end of a file that records never get: half of it for what the reserve is for, half for the groups of a
+    /// start, so that a node starts on a full disk when the reserve is used up too.
+    pub kept_bytes: u64,
     /// A group is closed before it would pass this; a larger decision is a group of its own.
     pub group_bytes_max: usize,
     /// Silence after which a `Rest` group is written, in milliseconds.
@@ -87,6 +90,7 @@ impl Options {
             file_bytes_min: 4 << 20,
             file_bytes_max: 128 << 20,
             reserve_bytes: 64 << 20,
+            kept_bytes: 256 << 10,
             group_bytes_max: 1 << 20,
             rest_after_ms: 1000,
             direct: true,

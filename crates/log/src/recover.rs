@@ -19,7 +19,7 @@ use crate::{
     BlockCache, Corruption, FileNumber, FileRange, IndexEntries, LogPosition as Place, OpenError, Options,
     Published, SideFile, StateMachine,
     disk::{BLOCK, Disk, DiskFile, WriteMode},
-    files::{FileRules, Files, LogFile, Spare, side_range},
+    files::{FileRules, Files, LogFile, RESERVE, Spare, side_range},
     format::{
         VERSION,
         file::{self, FIRST_GROUP, FileHeader},
@@ -183,7 +183,7 @@ impl Directory {
                     self.short.push(Short { file: header.number, length, made: header.length });
                 }
                 self.identity = self.identity.or(Some(header.identity));
-                let (number, is_reserve) = (header.number, false);
+                let (number, is_reserve) = (header.number, name.starts_with(RESERVE));
                 self.files.push(LogFile { number, name, file: opened, length, is_reserve, filled: 0 });
             }
         }
@@ -721,8 +721,9 @@ fn sort_out(directory: Directory, end: End, options: &Options) -> Recovered {
     let spare = |file: LogFile| Spare { name: file.name, number: Some(file.number), file: file.file };
     let (mut reserve, mut rubbish) = (None, directory.damaged);
     for (name, file) in directory.nameless {
-        let large = file.length().is_ok_and(|length| length >= options.reserve_bytes);
-        if name.starts_with("reserve") && large && options.reserve_bytes > 0 && reserve.is_none() {
+        // A full disk may have given less than all of it.
+        let holds_groups = file.length().is_ok_and(|length| length > FIRST_GROUP);
+        if name.starts_with(RESERVE) && holds_groups && options.reserve_bytes > 0 && reserve.is_none() {
             reserve = Some(Spare { name, number: None, file });
         } else {
             rubbish.push(name);

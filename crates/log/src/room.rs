@@ -2,9 +2,13 @@
 //!
 //! Invariants: what was told `Enough` fits, however it is cut into groups (a promise is the worst case of each
 //! decision being a group of its own; what does not fit the current file as a whole is counted against the prepared
-//! one alone). What it does not do: touch the disk; the node asks without waiting.
+//! one alone); the last bytes of a file are not given to records. What it does not do: touch the disk; the node asks
+//! without waiting.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 use crate::{Room, RoomClass, disk::BLOCK, format::group::HEADER};
 
@@ -12,6 +16,15 @@ use crate::{Room, RoomClass, disk::BLOCK, format::group::HEADER};
 const PRODUCE_FACTOR: u64 = 2;
 /// An abort also has an entry for each aborted transaction.
 const OTHER_FACTOR: u64 = 3;
+
+/// How much of the reserve a start got.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReserveTaken {
+    /// Bytes that were asked for.
+    pub wanted_bytes: u64,
+    /// Bytes that the disk gave; 0 if it gave none.
+    pub got_bytes: u64,
+}
 
 /// What the node may know of the files, kept up by the threads that change them.
 #[derive(Debug, Default)]
@@ -26,6 +39,10 @@ pub struct RoomBook {
     pub prepared_is_reserve: AtomicBool,
     /// Bytes of the reserve, 0 if it is used up.
     pub reserve: AtomicU64,
+    /// Length of the reserve's file as it is wanted and as it was when it was first taken, if it was.
+    pub reserve_taken: OnceLock<ReserveTaken>,
+    /// Bytes at the end of each file that records do not get, and of which the reserve class gets half.
+    pub kept: AtomicU64,
     /// The disk refused to give more at the last attempt.
     pub full: AtomicBool,
     /// Bytes submitted and not yet written, as promised.
@@ -48,7 +65,9 @@ pub fn worst_case(bytes: u64, class: RoomClass) -> u64 {
 impl RoomBook {
     /// May a command of at most `bytes` be decided?
     pub fn ask(&self, bytes: u64, class: RoomClass) -> Room {
-        let need = worst_case(bytes, class);
+        let kept = self.kept.load(Ordering::Acquire);
+        let spared = if class == RoomClass::Reserve { kept / 2 } else { kept };
+        let need = worst_case(bytes, class).saturating_add(spared);
         let all = need.saturating_add(self.promised.load(Ordering::Acquire));
         let full = self.full.load(Ordering::Acquire);
         let may_use = |is_reserve: &AtomicBool| {
@@ -94,6 +113,21 @@ mod tests {
         let book = book(8192, 0, 0);
         book.promised.store(8192, Ordering::Release);
         assert_eq!(book.ask(1, RoomClass::Produce), Room::Wait);
+    }
+
+    #[test]
+    fn records_leave_the_end_of_a_file_and_the_reserve_class_half_of_that() {
+        for (current, prepared) in [(40_960, 0), (0, 40_960)] {
+            let book = book(current, prepared, 0);
+            book.kept.store(32_768, Ordering::Release);
+            assert_eq!(book.ask(100, RoomClass::Produce), Room::Enough);
+            book.promised.store(8_192, Ordering::Release);
+            assert_eq!(book.ask(100, RoomClass::Produce), Room::Wait);
+            assert_eq!(book.ask(100, RoomClass::Identity), Room::Wait);
+            assert_eq!(book.ask(100, RoomClass::Reserve), Room::Enough);
+            book.promised.store(24_576, Ordering::Release);
+            assert_eq!(book.ask(100, RoomClass::Reserve), Room::Wait, "the rest is for starts");
+        }
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Snapshots {
         crash_point("snapshot_after_write");
         file.sync()?;
         crash_point("snapshot_after_sync");
-        let name = format!("{:020}{ENDING}", boundary.sequence.get());
+        let name = self.name(boundary);
         self.disk.rename(SPARE, &name)?;
         crash_point("snapshot_after_rename");
         self.disk.sync_directory()?;
@@ -123,7 +123,15 @@ impl Snapshots {
         (header, content)
     }
 
-    /// Two are kept; an older one may be overwritten. One of the same boundary replaces itself.
+    /// The sequence; a second one of the same sequence, as a full disk that takes no more records asks for, has its
+    /// own name, so that there are two.
+    fn name(&self, boundary: Boundary) -> String {
+        let name = format!("{:020}{ENDING}", boundary.sequence.get());
+        let is_taken = self.newest().is_some_and(|newest| newest.name == name);
+        if is_taken { format!("{:020}-2{ENDING}", boundary.sequence.get()) } else { name }
+    }
+
+    /// Two are kept; an older one may be overwritten, also by one of the same sequence.
     fn keep(&mut self, newest: Kept) -> io::Result<()> {
         self.kept.retain(|kept| kept.name != newest.name);
         self.kept.push(newest);

@@ -140,9 +140,23 @@ impl Writer {
         matches!(self.last_kind, Kind::Rest | Kind::Stop)
     }
 
+    fn left(&self) -> u64 {
+        self.current.length.saturating_sub(self.chain.place.position)
+    }
+
     fn note_room(&self) {
-        let left = self.current.length.saturating_sub(self.chain.place.position);
-        self.parts.book.current.store(left, Ordering::Release);
+        self.parts.book.current.store(self.left(), Ordering::Release);
+    }
+
+    /// No file follows or can be made, and what is left of this one is for the groups of starts.
+    fn is_at_the_last_bytes(&self) -> io::Result<bool> {
+        let book = &self.parts.book;
+        let follows = [&book.prepared, &book.reserve].iter().any(|bytes| bytes.load(Ordering::Acquire) > 0);
+        let kept = book.kept.load(Ordering::Acquire) / 2;
+        if follows || self.left() >= kept.max(BLOCK as u64) {
+            return Ok(false);
+        }
+        self.parts.preparer.prepare_now().map(|prepared| !prepared)
     }
 
     fn note_progress(&self) {
@@ -303,21 +317,31 @@ impl Writer {
         self.parts.published.publish(self.chain.sequence, extents, visible);
     }
 
-    /// Writes an empty `Rest` group and syncs it: it witnesses everything before.
+    /// Writes an empty `Rest` group and syncs it: it witnesses everything before. Left out where the disk is full and
+    /// the last bytes are for starts.
     ///
     /// # Errors
     /// The disk failed.
     pub fn rest(&mut self) -> io::Result<()> {
         self.sync()?;
+        if self.is_at_the_last_bytes()? {
+            self.last_kind = Kind::Rest;
+            return Ok(());
+        }
         self.commit(Kind::Rest, vec![OpenGroup::default()]).map(drop)
     }
 
-    /// Writes the last group of a clean stop.
+    /// Writes the last group of a clean stop. Left out where the disk is full and the last bytes are for starts,
+    /// unless answers were given before the sync: the next start must then know that none is missing.
     ///
     /// # Errors
     /// The disk failed.
     pub fn stop(&mut self) -> io::Result<()> {
         self.sync()?;
+        let dispensable = !self.chain.answers_early || self.left() < BLOCK as u64;
+        if dispensable && self.is_at_the_last_bytes()? {
+            return Ok(());
+        }
         self.commit(Kind::Stop, vec![OpenGroup::default()]).map(drop)
     }
 

@@ -16,7 +16,7 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use semel_broker::{Input, Inspection, Node, NodeReply, NodeRequest, Outputs};
 use semel_eos::txn::Fence;
-use semel_log::{Log, SnapshotSource};
+use semel_log::{Log, ReserveTaken, SnapshotSource};
 use semel_types::{ConnectionNumber, LogSequence, Now, WallTime};
 use tokio::sync::{oneshot, watch};
 
@@ -32,6 +32,8 @@ const WAITING_BYTES_MAX: u64 = 8 << 20;
 
 /// Messages after which connections are told what came of them, however many more there are.
 const SETTLED_AFTER: usize = 64;
+/// How often a fresh start looks whether it is known what the log got of its reserve.
+const RESERVE_POLL: Duration = Duration::from_millis(100);
 
 /// What the thread is told.
 enum Message {
@@ -212,6 +214,8 @@ pub struct Driver {
     wake_at: Option<Now>,
     notes: RateLimit,
     fence_lines: RateLimit,
+    /// It is known, and said if it is less than wanted, how much of its reserve the log got.
+    reserve_is_known: bool,
 }
 
 impl Driver {
@@ -235,6 +239,7 @@ impl Driver {
             wake_at,
             notes: RateLimit::new(),
             fence_lines: RateLimit::new(),
+            reserve_is_known: false,
         }
     }
 
@@ -257,9 +262,26 @@ impl Driver {
                 self.step(Input::Wake);
             }
             self.settle();
+            self.say_short_reserve();
             if self.log.wants_snapshot() {
                 self.log.snapshot(self.node.snapshot_source());
             }
+        }
+    }
+
+    /// One line per start: what little of the reserve there is decides what a full disk still serves.
+    fn say_short_reserve(&mut self) {
+        if self.reserve_is_known {
+            return;
+        }
+        let Some(ReserveTaken { wanted_bytes, got_bytes }) = self.log.reserve_taken() else { return };
+        self.reserve_is_known = true;
+        if got_bytes < wanted_bytes {
+            tracing::warn!(
+                wanted_bytes,
+                got_bytes,
+                "the disk is too full for the whole reserve that ends transactions and deletes topics on a full disk"
+            );
         }
     }
 
@@ -314,10 +336,10 @@ impl Driver {
     }
 
     fn until_wake(&self) -> Duration {
-        let hour = Duration::from_secs(3600);
-        self.wake_at.map_or(hour, |due| {
+        let longest = if self.reserve_is_known { Duration::from_secs(3600) } else { RESERVE_POLL };
+        self.wake_at.map_or(longest, |due| {
             let wait_ms = due.since(self.clock.now()).as_ms();
-            Duration::from_millis(wait_ms.unsigned_abs()).min(hour)
+            Duration::from_millis(wait_ms.unsigned_abs()).min(longest)
         })
     }
 

@@ -98,7 +98,8 @@ pub trait DiskFile: Send + Sync {
     /// Makes it at least this long, with blocks allocated; new bytes read as zero.
     ///
     /// # Errors
-    /// `StorageFull` if the disk has no more; else the disk's error.
+    /// `StorageFull` if the disk has no more: it is then as long as before, and has no more blocks; else the disk's
+    /// error.
     fn allocate(&self, length: u64) -> io::Result<()>;
 
     /// Writes pieces side by side. Position and lengths are multiples of [`BLOCK`], pieces aligned to it.

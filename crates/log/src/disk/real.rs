@@ -99,7 +99,11 @@ impl Disk for RealDisk {
             Err(error) => return Err(error.into()),
         }
         file.set_len(0)?;
-        write!(file, "{}", std::process::id())?;
+        match write!(file, "{}", std::process::id()) {
+            // The lock holds without the number in it.
+            Err(error) if super::is_full(&error) => {}
+            written => written?,
+        }
         *held = Some(file);
         Ok(())
     }
@@ -151,6 +155,17 @@ impl RealFile {
     }
 }
 
+impl RealFile {
+    /// Blocks for a file system that cannot allocate them.
+    fn write_zeros(&self, old: u64, length: u64) -> io::Result<()> {
+        for position in (old..length).step_by(FILL) {
+            let part = (length - position).min(FILL as u64) as usize;
+            self.plain.write_all_at(&vec![0; part], position)?;
+        }
+        Ok(())
+    }
+}
+
 /// Writes all pieces, however many calls that takes.
 fn write_all(file: &File, mut position: u64, pieces: &[&[u8]]) -> io::Result<()> {
     let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
@@ -180,17 +195,15 @@ impl DiskFile for RealFile {
         if old >= length {
             return Ok(());
         }
-        match fallocate(&self.plain, FallocateFlags::empty(), 0, length) {
-            Ok(()) => Ok(()),
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-                for position in (old..length).step_by(FILL) {
-                    let part = (length - position).min(FILL as u64) as usize;
-                    self.plain.write_all_at(&vec![0; part], position)?;
-                }
-                Ok(())
-            }
-            Err(error) => Err(error.into()),
+        let allocated = match fallocate(&self.plain, FallocateFlags::empty(), 0, length) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(old, length),
+            done => done.map_err(io::Error::from),
+        };
+        if allocated.as_ref().is_err_and(super::is_full) {
+            // Some file systems give what they have before they refuse.
+            self.plain.set_len(old)?;
         }
+        allocated
     }
 
     fn write(&self, position: u64, pieces: &[&[u8]]) -> io::Result<()> {

@@ -313,6 +313,7 @@ pub fn options(disk: &SimulatedDisk, durability: Durability) -> Options {
         file_bytes_min: 48 << 10,
         file_bytes_max: 96 << 10,
         reserve_bytes: 32 << 10,
+        kept_bytes: 8 << 10,
         group_bytes_max: 16 << 10,
         snapshot_interval_bytes: 1 << 10,
         cache_bytes: 64 << 10,

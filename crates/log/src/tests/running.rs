@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::*;
-use crate::{Room, RoomClass};
+use crate::{Room, RoomClass, disk::BLOCK};
 
 /// A directory that is removed again.
 struct Scratch(PathBuf);
@@ -259,6 +259,144 @@ fn a_full_disk_refuses_records_but_ends_transactions_from_the_reserve_and_starts
     let promised = author.history.len() as u64;
     let opened = open(&options, &mut author, promised, &Said::default()).expect("reads are served");
     assert_eq!(opened.last_sequence.get(), promised);
+}
+
+/// A disk of this many bytes, filled with records until they are refused; what stays is what the server has then.
+fn filled_up(disk: &SimulatedDisk, options: &Options, bytes: u64) -> (Rig, Author) {
+    disk.set_capacity(bytes);
+    let mut author = author();
+    let opened = open(options, &mut author, 0, &Said::default()).expect("it opens");
+    let mut rig = Rig::start(opened, &mut author).expect("it starts");
+    loop {
+        match rig.log.room(20_000, RoomClass::Produce) {
+            Room::Enough => {
+                let mut proposal = Proposal::default();
+                author.produced(&mut proposal, 0, 1, 20_000);
+                rig.log.submit(proposal);
+                rig.drain().expect("what was promised fits");
+            }
+            Room::Wait => rig.settle().expect("being full is no failure"),
+            Room::Full => return (rig, author),
+        }
+    }
+}
+
+/// A quarter of the sizes that a server has.
+fn quarter(disk: &SimulatedDisk) -> Options {
+    Options {
+        file_bytes_min: 1 << 20,
+        file_bytes_max: 32 << 20,
+        reserve_bytes: 16 << 20,
+        kept_bytes: 256 << 10,
+        ..options(disk, Durability::Sync)
+    }
+}
+
+fn used_bytes(disk: &SimulatedDisk) -> u64 {
+    let names = crate::disk::Disk::list(disk).unwrap();
+    names.iter().map(|name| disk.content(name).unwrap().len() as u64).sum()
+}
+
+#[test]
+fn a_small_disk_gives_smaller_files_and_a_smaller_reserve_before_records_are_refused() {
+    for megabytes in [6, 11] {
+        let disk = SimulatedDisk::new(7);
+        let options = quarter(&disk);
+        let (rig, _) = filled_up(&disk, &options, megabytes << 20);
+        assert!(used_bytes(&disk) + (1 << 20) > megabytes << 20, "less than the smallest file is left");
+        let taken = rig.log.reserve_taken().expect("it is known by now");
+        assert_eq!(taken.wanted_bytes, 16 << 20);
+        assert!((1 << 20..16 << 20).contains(&taken.got_bytes), "{taken:?}");
+        assert_eq!(rig.log.room(10_000, RoomClass::Reserve), Room::Enough, "transactions end");
+    }
+}
+
+#[test]
+fn the_reserve_grows_when_room_comes_back() {
+    let disk = SimulatedDisk::new(7);
+    let options = quarter(&disk);
+    let (mut rig, _) = filled_up(&disk, &options, 6 << 20);
+    disk.set_capacity(100 << 20);
+    rig.settle().expect("there is room");
+    assert_eq!(rig.log.shared_book().reserve.load(Ordering::Acquire), (16 << 20) - BLOCK as u64);
+    assert_eq!(rig.log.room(20_000, RoomClass::Produce), Room::Enough);
+}
+
+/// Uses everything up that commands may have.
+fn exhausted(disk: &SimulatedDisk, options: &Options, bytes: u64) -> (Rig, Author) {
+    let (mut rig, mut author) = filled_up(disk, options, bytes);
+    disk.set_capacity(0);
+    while rig.log.room(2_000, RoomClass::Reserve) == Room::Enough {
+        let mut proposal = Proposal::default();
+        author.produced(&mut proposal, 1, 1, 1_000);
+        rig.log.submit(proposal);
+        rig.drain().expect("what was promised fits");
+    }
+    (rig, author)
+}
+
+#[test]
+fn a_node_starts_on_a_full_disk_twenty_times_in_a_row_however_it_ends() {
+    for durability in [Durability::Sync, Durability::Interval(100)] {
+        let disk = SimulatedDisk::new(7);
+        let options = Options { durability, ..quarter(&disk) };
+        let (rig, mut author) = exhausted(&disk, &options, 6 << 20);
+        let mut rig = Some(rig);
+        for life in 0..20 {
+            let last = rig.take().expect("it runs");
+            if life % 2 == 0 {
+                last.stop().expect("a clean stop on a full disk is no error");
+            } else {
+                drop(last);
+            }
+            let promised = author.history.len() as u64;
+            let opened = open(&options, &mut author, promised, &Said::default()).expect("it opens");
+            let mut next = Rig::start(opened, &mut author).expect("it starts");
+            next.thread.rest().expect("silence on a full disk is no error");
+            assert_ne!(next.background.step().expect("being full is no failure"), Progress::Prepared);
+            assert_eq!(next.log.room(100, RoomClass::Produce), Room::Full);
+            rig = Some(next);
+        }
+    }
+}
+
+#[test]
+fn the_reserve_stays_the_reserve_over_a_start() {
+    let disk = SimulatedDisk::new(7);
+    let options = quarter(&disk);
+    let (rig, mut author) = filled_up(&disk, &options, 6 << 20);
+    disk.set_capacity(0);
+    let before = rig.log.shared_book().reserve.load(Ordering::Acquire);
+    assert!(before > 0);
+    drop(rig);
+    let promised = author.history.len() as u64;
+    let opened = open(&options, &mut author, promised, &Said::default()).expect("it opens");
+    let mut rig = Rig::start(opened, &mut author).expect("it starts");
+    rig.settle().expect("being full is no failure");
+    assert_eq!(rig.log.shared_book().reserve.load(Ordering::Acquire), before);
+    assert_eq!(rig.log.room(20_000, RoomClass::Produce), Room::Full);
+    assert_eq!(rig.log.room(20_000, RoomClass::Reserve), Room::Enough);
+}
+
+#[test]
+fn a_deleted_topic_makes_room_on_a_full_disk_that_never_held_a_snapshot() {
+    let disk = SimulatedDisk::new(7);
+    let options = Options { snapshot_interval_bytes: 64 << 20, ..quarter(&disk) };
+    let (mut rig, mut author) = filled_up(&disk, &options, 6 << 20);
+    disk.set_capacity(used_bytes(&disk));
+    rig.settle().expect("being full is no failure");
+    let mut proposal = Proposal::default();
+    author.deleted(&mut proposal);
+    rig.log.submit(proposal);
+    rig.drain().expect("a deletion is served");
+    for _ in 0..4 {
+        rig.settle().expect("being full is no failure");
+        if rig.log.wants_snapshot() {
+            rig.log.snapshot(Box::new(author.node.clone()));
+            rig.drain().expect("sealed");
+        }
+    }
+    assert_eq!(rig.log.room(20_000, RoomClass::Produce), Room::Enough);
 }
 
 #[test]
