@@ -1,9 +1,9 @@
 //! Walking stored batches by their headers.
 //!
 //! Purpose: find where batches begin and end inside an extent, and the few header fields that reading needs (record
-//! batch format version 2: base offset at byte 0, length at 8, leader epoch at 12, attributes at 21, last offset
-//! delta at 23, base timestamp at 27, largest timestamp at 35, records at 61). Invariants: what does not chain as the
-//! index says is an error that names the place, never data. What it does not do: check payload checksums, decompress.
+//! batch format version 2: base offset at byte 0, length at 8, leader epoch at 12, magic at 16, CRC-32C of all that
+//! follows it at 17, attributes at 21, last offset delta at 23, base timestamp at 27, largest timestamp at 35, records
+//! at 61). What it does not do: judge what it finds (see [`crate::read`]), decompress.
 
 use std::io;
 
@@ -12,6 +12,9 @@ use semel_types::{LeaderEpoch, Offset};
 
 /// Bytes of a batch before its records.
 pub(crate) const HEADER: usize = 61;
+
+/// Where the bytes under a batch's checksum begin.
+const CHECKED: usize = 21;
 
 const COMPRESSION: u16 = 0x07;
 const LOG_APPEND_TIME: u16 = 0x08;
@@ -22,6 +25,8 @@ pub(crate) struct BatchHeader {
     pub base_offset: Offset,
     /// The whole batch, in bytes.
     pub length: usize,
+    /// CRC-32C of the bytes from 21 on.
+    pub checksum: u32,
     pub leader_epoch: LeaderEpoch,
     pub attributes: u16,
     pub end_offset: Offset,
@@ -31,13 +36,14 @@ pub(crate) struct BatchHeader {
 }
 
 impl BatchHeader {
-    fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
+    /// `None` if the bytes begin no record batch.
+    pub(crate) fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
         let mut at = &bytes[..];
         let base_offset = Offset::new(at.get_i64());
         let length = u32::try_from(at.get_i32()).ok()? as usize + 12;
         let leader_epoch = LeaderEpoch::new(at.get_i32());
         let magic = at.get_u8();
-        at.advance(4);
+        let checksum = at.get_u32();
         let attributes = at.get_u16();
         let last_offset_delta = u32::try_from(at.get_i32()).ok()?;
         let (base_timestamp, max_timestamp) = (at.get_i64(), at.get_i64());
@@ -47,6 +53,7 @@ impl BatchHeader {
         (magic == 2 && length >= HEADER).then_some(Self {
             base_offset,
             length,
+            checksum,
             leader_epoch,
             attributes,
             end_offset,
@@ -103,18 +110,25 @@ impl Pieces {
         slices
     }
 
-    /// The batch header at `at`, `None` if its bytes are not all there.
-    ///
-    /// # Errors
-    /// If that is no header.
-    pub(crate) fn header(&self, at: usize) -> io::Result<Option<BatchHeader>> {
+    /// The bytes of the batch header at `at`, `None` if they are not all there.
+    pub(crate) fn header(&self, at: usize) -> Option<[u8; HEADER]> {
         let mut bytes = [0; HEADER];
-        if !self.copy(at, &mut bytes) {
-            return Ok(None);
+        self.copy(at, &mut bytes).then_some(bytes)
+    }
+
+    /// The checksum that the batch in `from..to` must have.
+    pub(crate) fn checksum(&self, from: usize, to: usize) -> u32 {
+        let from = from + CHECKED;
+        let (mut start, mut checksum) = (0, 0);
+        for piece in &self.0 {
+            let end = start + piece.len();
+            if start < to && from < end {
+                let part = &piece[from.max(start) - start..to.min(end) - start];
+                checksum = crc32c::crc32c_append(checksum, part);
+            }
+            start = end;
         }
-        BatchHeader::parse(&bytes)
-            .map(Some)
-            .ok_or_else(|| damaged("there is no record batch where one was stored"))
+        checksum
     }
 }
 

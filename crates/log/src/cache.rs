@@ -3,7 +3,7 @@
 //! Purpose: the tail of the log is read from memory, history by windows of 1 MiB. Invariants: LOG-28 (cached bytes
 //! never pass the bound by more than one window and what is being inserted), LOG-29 (bytes held by reads in flight
 //! have a bound of their own), LOG-30 (only published bytes are cached, and published bytes never change, so a cached
-//! window is never stale). What it does not do: know extents, partitions or offsets.
+//! window is never stale; a window found damaged is dropped, so it is read anew). What it does not do: know extents, partitions or offsets.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -396,6 +396,14 @@ impl BlockCache {
         let keys: Vec<_> = windows.by_key.keys().filter(|(of, _)| *of == file).copied().collect();
         keys.into_iter().for_each(|key| windows.remove(key));
         windows.clock.retain(|(of, _)| *of != file);
+    }
+
+    /// Drops the cached windows that a range of a file touches: what they hold is not what was written there.
+    pub(crate) fn forget_range(&self, file: BlockFile, range: Range<u64>) {
+        let mut windows = self.windows.lock();
+        let touched = range.start / WINDOW..range.end.div_ceil(WINDOW);
+        touched.clone().for_each(|window| windows.remove((file, window)));
+        windows.clock.retain(|(of, window)| *of != file || !touched.contains(window));
     }
 
     /// Wakes `waker` when bytes held by reads in flight are next given back, at once if nothing is held: after

@@ -59,6 +59,7 @@ pub struct EpochEnd {
 pub struct OffsetSearch {
     known: Option<Option<ListedOffset>>,
     query: OffsetQuery,
+    partition: PartitionHandle,
     log_start: Offset,
     bound: Offset,
     runs: Vec<(Arc<SideFile>, Run)>,
@@ -86,6 +87,7 @@ impl View {
         let mut search = OffsetSearch {
             known: None,
             query,
+            partition,
             log_start: view.log_start,
             bound,
             runs: Vec::new(),
@@ -165,7 +167,8 @@ impl OffsetSearch {
         self.known
     }
 
-    /// Searches; `None` if no record qualifies below the bound.
+    /// Searches; `None` if no record qualifies below the bound. Batches that are passed over are checked too: where a
+    /// time is found depends on each of them.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -175,10 +178,11 @@ impl OffsetSearch {
         }
         let blocks = Blocks { cache, mode, tail: self.tail };
         let found = match self.query {
-            OffsetQuery::Timestamp(timestamp) => self.first_at_least(timestamp, &blocks)?,
-            OffsetQuery::MaxTimestamp => self.largest(&blocks)?,
-            OffsetQuery::Earliest | OffsetQuery::Latest => None,
+            OffsetQuery::Timestamp(timestamp) => self.first_at_least(timestamp, &blocks),
+            OffsetQuery::MaxTimestamp => self.largest(&blocks),
+            OffsetQuery::Earliest | OffsetQuery::Latest => Ok(None),
         };
+        let found = found.map_err(|error| error.of(self.partition))?;
         Ok(found.filter(|found| found.offset < self.bound))
     }
 
@@ -236,6 +240,7 @@ impl OffsetSearch {
         }
         let mut walk = Walk::new(extent, blocks);
         while let Some((at, header)) = walk.next()? {
+            walk.check(at, &header)?;
             if header.end_offset <= self.log_start || at_least(largest, header.max_timestamp) {
                 continue;
             }
@@ -273,6 +278,7 @@ impl OffsetSearch {
     ) -> Result<Option<ListedOffset>, ReadError> {
         let mut walk = Walk::new(extent, blocks);
         while let Some((at, header)) = walk.next()? {
+            walk.check(at, &header)?;
             if header.max_timestamp < timestamp || header.end_offset <= self.log_start {
                 continue;
             }

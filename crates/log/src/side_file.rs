@@ -277,14 +277,14 @@ impl SideReader<'_> {
     }
 
     fn page(&self, number: u64) -> Result<Bytes, ReadError> {
-        let page = self.blocks.get(&Block {
-            file: BlockFile::Side(self.side.files),
-            position: number * PAGE as u64,
-            length: PAGE as u64,
-            limit: self.side.length(),
-        })?;
+        let (file, position) = (BlockFile::Side(self.side.files), number * PAGE as u64);
+        let limit = self.side.length();
+        let page = self.blocks.get(&Block { file, position, length: PAGE as u64, limit })?;
         let page = if let [page] = &page[..] { page.clone() } else { Bytes::from(page.concat()) };
-        entries_of(&page, self.side.files, number)?;
+        if let Err(error) = entries_of(&page, self.side.files, number) {
+            self.blocks.cache.forget_range(file, position..position + PAGE as u64);
+            return Err(error.into());
+        }
         Ok(page)
     }
 

@@ -1,6 +1,7 @@
 //! Keeps a misbehaving client from flooding the server's log.
 
 use std::{
+    collections::HashSet,
     fmt,
     time::{Duration, Instant},
 };
@@ -52,6 +53,39 @@ impl RateLimit {
     }
 }
 
+/// Lines that are remembered as said.
+const REMEMBERED: usize = 1024;
+
+/// Says each line once, however often it comes, and not too many a second.
+pub struct SaidOnce {
+    said: HashSet<String>,
+    limit: RateLimit,
+}
+
+impl SaidOnce {
+    /// Nothing said yet.
+    pub fn new() -> Self {
+        Self { said: HashSet::new(), limit: RateLimit::new() }
+    }
+
+    /// Writes an error unless it was written before; one that finds no room in this second may come again.
+    pub fn say(&mut self, line: String) {
+        if self.admits(line.clone(), Instant::now()) {
+            tracing::error!("{line}");
+        }
+    }
+
+    fn admits(&mut self, line: String, now: Instant) -> bool {
+        if self.said.contains(&line) || !self.limit.admits(now) {
+            return false;
+        }
+        if self.said.len() == REMEMBERED {
+            self.said.clear();
+        }
+        self.said.insert(line)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +97,15 @@ mod tests {
         assert_eq!((0..100).filter(|_| limit.admits(start)).count(), 10);
         assert_eq!(limit.left_out, 90);
         assert!(limit.admits(start + Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_line_is_said_once_also_if_it_had_to_wait_for_room() {
+        let mut said = SaidOnce::new();
+        let start = Instant::now();
+        let line = |n: usize| format!("line {n}");
+        assert_eq!((0..30).filter(|n| said.admits(line(n % 15), start)).count(), 10);
+        let later = start + Duration::from_secs(2);
+        assert_eq!((0..30).filter(|n| said.admits(line(n % 15), later)).count(), 5);
     }
 }

@@ -36,7 +36,7 @@ use crate::{
         state_call, view_call,
     },
     node_thread::{Driver, NodeQueue, NodeThread},
-    rate_limit::RateLimit,
+    rate_limit::{RateLimit, SaidOnce},
     say,
 };
 
@@ -342,6 +342,7 @@ impl Broker {
             cache: Arc::clone(self.log.cache()),
             facts: self.facts.clone(),
             complaints: Mutex::new(RateLimit::new()),
+            damage: Mutex::new(SaidOnce::new()),
             budget: Budget::new(settings.queued_max_request_bytes()),
             advertised,
             request_bytes_max: settings.socket_request_max_bytes(),

@@ -4,6 +4,8 @@
 //! offset (isolation 1) or the high watermark (isolation 0, aborted and undecided records included). The aborted list
 //! is exact at level 1 and null at level 0. At most `max_bytes`, except that the first partition with data gives at
 //! least one batch, so that a reader is never stuck. Waiting for `min_bytes` is the server's: see [`FetchPlan`].
+//! Records that the disk does not give back as they were stored are 56 for their partition, which Kafka sends out
+//! unchecked; what stands before them is given.
 //! An offset outside of the partition is 1; an unknown topic or partition 3, an unknown id 100; a leader epoch behind
 //! ours 74, ahead of it 75. Without any partition named the answer comes at once.
 //! Sessions (KIP-227) are not kept: the answer's session id is always 0, which clients take as "send all next time";
@@ -24,14 +26,13 @@ use semel_wire::{
     },
 };
 
-use super::Reply;
+use super::Finished;
 use crate::{call::Asked, common::check_leader_epoch, facts::Facts};
 
 /// What one Fetch will read, planned in one cut.
 ///
-/// The server reads [`FetchPlan::reads`] and makes the answer with [`FetchPlan::reply`] as soon as
-/// [`FetchPlan::is_ready`], or when [`FetchPlan::max_wait_ms`] have passed since the request came; until then it drops
-/// the plan, waits for a change of [`FetchPlan::partitions`], and plans anew.
+/// The server reads and makes the answer with [`FetchPlan::finish`] as soon as [`FetchPlan::is_ready`], or when
+/// [`FetchPlan::max_wait_ms`] have passed since the request came; until then it drops the plan, waits for a change of [`FetchPlan::partitions`], and plans anew.
 #[derive(Debug)]
 pub struct FetchPlan {
     isolation: Isolation,
@@ -45,6 +46,8 @@ pub struct FetchPlan {
 
 #[derive(Debug)]
 struct PlannedTopic {
+    /// For the server's log.
+    name: TopicName,
     response: FetchTopicResponse,
     partitions: Vec<(PartitionIndex, Planned)>,
 }
@@ -84,9 +87,11 @@ pub(super) fn plan(facts: &Facts, view: &View, asked: &Asked<FetchRequest>) -> F
             (partition.partition, planned)
         });
         let partitions = partitions.collect();
-        let (name, topic_id) = (topic.topic.clone(), topic.topic_id);
-        let response = FetchTopicResponse { topic: name, topic_id, partitions: Vec::new() };
-        plan.topics.push(PlannedTopic { response, partitions });
+        let (asked, topic_id) = (topic.topic.clone(), topic.topic_id);
+        let name =
+            view.topic_by_id(topic_id).map_or_else(|| TopicName::new(&asked), |found| found.name.clone());
+        let response = FetchTopicResponse { topic: asked, topic_id, partitions: Vec::new() };
+        plan.topics.push(PlannedTopic { name, response, partitions });
     }
     let max_bytes = usize::try_from(request.max_bytes).unwrap_or(0).min(facts.settings.fetch_max_bytes());
     plan.set_reads(view.plan_all(&wanted, max_bytes));
@@ -183,46 +188,32 @@ impl FetchPlan {
         self.reads.iter().map(|read| read.request.partition).collect()
     }
 
-    /// What is to be read, for [`semel_log::read_all`].
-    #[must_use]
-    pub fn reads(&self) -> &[ReadPlan] {
-        &self.reads
-    }
-
-    /// Reads and makes the answer. If the disk fails, it is 56 for each partition that was to be read.
+    /// Reads and makes the answer. A read that fails is 56 for its partition; the others get what they have.
     ///
     /// # Errors
     /// [`ReadError::Cold`] or [`ReadError::Busy`]: the same again where it may block, or later.
-    pub fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Reply, ReadError> {
-        match read_all(&self.reads, cache, mode) {
-            Ok(read) => Ok(self.reply(read)),
-            Err(ReadError::Failed(_)) => Ok(self.reply_failed()),
-            Err(error @ (ReadError::Cold | ReadError::Busy)) => Err(error),
+    pub fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Finished, ReadError> {
+        let mut read: Vec<_> = read_all(&self.reads, cache, mode)?.into_iter().map(Some).collect();
+        let mut failures = Vec::new();
+        let mut responses = Vec::with_capacity(self.topics.len());
+        for topic in &self.topics {
+            let partitions = topic.partitions.iter().map(|(index, planned)| match planned {
+                Planned::Refused(code) => refused(*index, *code),
+                Planned::Read(place) => {
+                    let data = read[*place].take().expect("each read is one partition's");
+                    data.map_or_else(
+                        |error| {
+                            failures.push(Finished::failure(&topic.name, *index, &error));
+                            refused(*index, ErrorCode::KafkaStorageError)
+                        },
+                        |data| self::read(*index, &self.reads[*place], self.isolation, data),
+                    )
+                }
+            });
+            responses.push(FetchTopicResponse { partitions: partitions.collect(), ..topic.response.clone() });
         }
-    }
-
-    /// The answer, with what was read in the order of [`FetchPlan::reads`].
-    #[must_use]
-    pub fn reply(&self, read: Vec<ReadData>) -> Reply {
-        let mut read: Vec<_> = read.into_iter().map(Some).collect();
-        let (reads, isolation) = (&self.reads, self.isolation);
-        let mut partition = |index, planned: &Planned| match planned {
-            Planned::Refused(code) => refused(index, *code),
-            Planned::Read(place) => match read.get_mut(*place).and_then(Option::take) {
-                Some(data) => self::read(index, &reads[*place], isolation, data),
-                None => refused(index, ErrorCode::KafkaStorageError),
-            },
-        };
-        let responses = self.topics.iter().map(|topic| {
-            let partitions = topic.partitions.iter().map(|(index, planned)| partition(*index, planned));
-            FetchTopicResponse { partitions: partitions.collect(), ..topic.response.clone() }
-        });
-        let responses = responses.collect();
-        FetchResponse { error_code: self.error.into(), responses, ..Default::default() }.into()
-    }
-
-    fn reply_failed(&self) -> Reply {
-        self.reply(Vec::new())
+        let reply = FetchResponse { error_code: self.error.into(), responses, ..Default::default() }.into();
+        Ok(Finished { reply, failures })
     }
 }
 

@@ -20,7 +20,7 @@ use semel_wire::{
 };
 
 use super::{
-    Reply,
+    Finished,
     k001_fetch::{isolation, partition_of},
 };
 use crate::{call::Asked, common::check_leader_epoch, facts::Facts};
@@ -100,36 +100,38 @@ impl OffsetsPlan {
     ///
     /// # Errors
     /// [`ReadError::Cold`] or [`ReadError::Busy`]: the same again where it may block, or later.
-    pub fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Reply, ReadError> {
+    pub fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Finished, ReadError> {
         let mut topics = Vec::with_capacity(self.topics.len());
+        let mut failures = Vec::new();
         for (topic, partitions) in &self.topics {
-            let found = partitions.iter().map(|(index, planned)| planned.finish(*index, cache, mode));
-            topics.push(ListOffsetsTopicResponse {
-                name: topic.name.clone(),
-                partitions: found.collect::<Result<_, _>>()?,
-            });
+            let mut found = Vec::with_capacity(partitions.len());
+            for (index, planned) in partitions {
+                found.push(match planned.finish(cache, mode) {
+                    Ok((code, offset)) => response(*index, code, offset),
+                    Err(ReadError::Failed(error)) => {
+                        failures.push(Finished::failure(&TopicName::new(&topic.name), *index, &error));
+                        response(*index, ErrorCode::KafkaStorageError, None)
+                    }
+                    Err(error @ (ReadError::Cold | ReadError::Busy)) => return Err(error),
+                });
+            }
+            topics.push(ListOffsetsTopicResponse { name: topic.name.clone(), partitions: found });
         }
-        Ok(ListOffsetsResponse { topics, ..Default::default() }.into())
+        Ok(Finished { reply: ListOffsetsResponse { topics, ..Default::default() }.into(), failures })
     }
 }
 
 impl Planned {
     fn finish(
         &self,
-        index: PartitionIndex,
         cache: &BlockCache,
         mode: ReadMode,
-    ) -> Result<ListOffsetsPartitionResponse, ReadError> {
-        let (code, found) = match self {
-            Self::Refused(code) => (*code, None),
-            Self::Nothing => (ErrorCode::None, None),
-            Self::Search(search) => match search.search(cache, mode) {
-                Ok(found) => (ErrorCode::None, found),
-                Err(ReadError::Failed(_)) => (ErrorCode::KafkaStorageError, None),
-                Err(error @ (ReadError::Cold | ReadError::Busy)) => return Err(error),
-            },
-        };
-        Ok(response(index, code, found))
+    ) -> Result<(ErrorCode, Option<ListedOffset>), ReadError> {
+        match self {
+            Self::Refused(code) => Ok((*code, None)),
+            Self::Nothing => Ok((ErrorCode::None, None)),
+            Self::Search(search) => Ok((ErrorCode::None, search.search(cache, mode)?)),
+        }
     }
 }
 

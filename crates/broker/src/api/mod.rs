@@ -38,10 +38,11 @@ mod k061_describe_producers;
 mod k065_describe_transactions;
 mod k066_list_transactions;
 
-use std::fmt;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use semel_log::{Published, View};
+use semel_types::{PartitionIndex, TopicName};
 use semel_wire::{
     ApiKey, DecodeError, EncodeError, Message, Reader, RequestHeader, Text, Unsupported, Writer,
     api::{
@@ -140,6 +141,21 @@ pub enum ViewAnswer {
     Fetch(FetchPlan),
     /// These look-ups, which may have to read: see [`OffsetsPlan`].
     ListOffsets(OffsetsPlan),
+}
+
+/// The answer of a [`FetchPlan`] or an [`OffsetsPlan`].
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The answer.
+    pub reply: Reply,
+    /// For the server's log, to be said once each: what could not be read, and why. The client was told 56.
+    pub failures: Vec<String>,
+}
+
+impl Finished {
+    fn failure(topic: &TopicName, index: PartitionIndex, error: &io::Error) -> String {
+        format!("cannot read {topic}-{index}: {error}; its readers are answered 56, nothing of it is served")
+    }
 }
 
 /// Why a frame was not taken. Its connection is closed, as Kafka does; nothing of it was executed.

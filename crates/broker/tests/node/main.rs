@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod coordinator;
+mod damage;
 mod dedup;
 mod describe;
 mod fencing;

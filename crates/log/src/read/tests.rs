@@ -32,6 +32,13 @@ fn batch(base: i64, count: i32, padding: usize) -> Vec<u8> {
     bytes[8..12].copy_from_slice(&((HEADER + padding - 12) as i32).to_be_bytes());
     bytes[16] = 2;
     bytes[23..27].copy_from_slice(&(count - 1).to_be_bytes());
+    sealed(bytes)
+}
+
+/// With the checksum of what it holds.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let checksum = crc32c::crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&checksum.to_be_bytes());
     bytes
 }
 
@@ -140,7 +147,7 @@ fn a_fetch_of_several_partitions_keeps_to_its_bound_in_one_cut() {
         let plans = log.published.read().plan_all(&requests, max_bytes);
         let plans: Vec<_> = plans.into_iter().map(Result::unwrap).collect();
         let read = read_all(&plans, &log.cache, ReadMode::MayBlock).unwrap();
-        read.iter().map(ReadData::bytes).collect::<Vec<_>>()
+        read.iter().map(|read| read.as_ref().unwrap().bytes()).collect::<Vec<_>>()
     };
     assert_eq!(bytes(10_000), [600, 600, 600]);
     assert_eq!(bytes(700), [600, 0, 0], "100 bytes are left, too few for a batch");
@@ -169,7 +176,7 @@ fn a_fetch_above_the_bound_of_reads_in_flight_gives_what_fits() {
     let view = log.published.read();
     let plans: Vec<_> = (0..3).map(|partition| view.plan(&request(partition, 0, 6000)).unwrap()).collect();
     let read = read_all(&plans, &log.cache, ReadMode::MayBlock).unwrap();
-    let ends: Vec<_> = read.iter().map(|data| (data.bytes(), data.end_offset.get())).collect();
+    let ends: Vec<_> = read.iter().flatten().map(|data| (data.bytes(), data.end_offset.get())).collect();
     assert_eq!(ends, [(5061, 1), (0, 0), (0, 0)]);
     assert!(matches!(read_all(&plans, &log.cache, ReadMode::MayBlock), Err(ReadError::Busy)));
 }
@@ -184,16 +191,103 @@ fn what_is_not_in_memory_is_cold_and_then_warm() {
     assert_eq!(plan.try_read_cached(&log.cache).unwrap(), read);
 }
 
+/// Damages file 1 from `at` on, behind the cache's back.
+fn damage(log: &Log, at: usize, change: impl Fn(&mut [u8])) {
+    log.cache.forget_file(FileNumber::new(1));
+    mend(log, at, change);
+}
+
+/// Undoes it; what the cache holds stays there.
+fn mend(log: &Log, at: usize, change: impl Fn(&mut [u8])) {
+    change(&mut log.files.0.lock().unwrap().get_mut(&FileNumber::new(1)).unwrap()[at..]);
+}
+
+fn flip(bytes: &mut [u8]) {
+    bytes[0] ^= 0x40;
+}
+
+fn read_from(log: &Log, partition: u32, offset: i64) -> Result<ReadData, ReadError> {
+    log.published.read().plan(&request(partition, offset, 100_000)).unwrap().read_blocking(&log.cache)
+}
+
+fn invalid(error: ReadError) -> String {
+    let ReadError::Failed(error) = error else { panic!("{error}") };
+    assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+    error.to_string()
+}
+
+/// LOG-32. The leader epoch, at 12, is not under a batch's checksum.
 #[test]
-fn bytes_that_are_not_the_batches_stored_are_an_error() {
-    for damaged in [7, 11, 16, 26] {
-        let mut log = Log::new(1);
-        log.append(P, 0, &[100, 100]);
-        log.files.0.lock().unwrap().get_mut(&FileNumber::new(1)).unwrap()[damaged] ^= 0x40;
-        let plan = log.published.read().plan(&request(0, 1, 100)).unwrap();
-        let error = plan.read_blocking(&log.cache).unwrap_err();
-        let ReadError::Failed(error) = error else { panic!("{error}") };
-        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+fn a_changed_byte_anywhere_in_a_batch_is_an_error_that_says_where() {
+    let mut log = Log::new(2);
+    log.append(P, 0, &[100]);
+    log.append(PartitionHandle::new(1), 0, &[100]);
+    for at in (0..161).filter(|at| !(12..16).contains(at)) {
+        damage(&log, at, flip);
+        let error = invalid(read_from(&log, 0, 0).unwrap_err());
+        assert!(error.contains("file 1 at byte 0") && error.contains("p0 at offset 0"), "{at}: {error}");
+        mend(&log, at, flip);
+        assert_eq!(read_from(&log, 0, 0).unwrap().bytes(), 161, "{at}: the damaged bytes are not kept");
+    }
+    assert_eq!(read_from(&log, 1, 0).unwrap().bytes(), 161);
+}
+
+/// LOG-32.
+#[test]
+fn what_stands_before_the_damage_is_given_and_the_damage_is_met_next() {
+    let mut log = Log::new(1);
+    log.append(P, 0, &[100, 100]);
+    log.append(P, 2, &[100, 100, 100]);
+    for (at, good, position) in [(161 + 150, 1, 161), (2 * 161 + 8, 2, 322), (3 * 161 + 70, 3, 483)] {
+        damage(&log, at, flip);
+        let read = read_from(&log, 0, 0).unwrap();
+        assert_eq!((read.end_offset.get(), read.bytes()), (good, good as usize * 161));
+        let error = invalid(read_from(&log, 0, good).unwrap_err());
+        assert!(error.contains(&format!("p0 at offset {good}, file 1 at byte {position}")), "{error}");
+        mend(&log, at, flip);
+        assert_eq!(read_from(&log, 0, 0).unwrap().bytes(), 5 * 161);
+    }
+}
+
+/// LOG-32.
+#[test]
+fn damage_in_one_partition_leaves_the_others_of_a_fetch_alone() {
+    let mut log = Log::new(3);
+    for partition in 0..3 {
+        log.append(PartitionHandle::new(partition), 0, &[100]);
+    }
+    damage(&log, 161, |bytes| bytes[..161].fill(0));
+    let view = log.published.read();
+    let plans: Vec<_> = (0..3).map(|partition| view.plan(&request(partition, 0, 6000)).unwrap()).collect();
+    let read = read_all(&plans, &log.cache, ReadMode::MayBlock).unwrap();
+    let bytes: Vec<_> = read.iter().map(|read| read.as_ref().ok().map(ReadData::bytes)).collect();
+    assert_eq!(bytes, [Some(161), None, Some(161)]);
+}
+
+/// LOG-32.
+#[test]
+fn a_search_by_time_in_damaged_batches_is_an_error() {
+    let log = Log::new(1);
+    let batches = [stamped(0, 0x02, 100, 150), stamped(3, 0x08, 0, 300)].concat();
+    let length = batches.len();
+    log.files.0.lock().unwrap().insert(FileNumber::new(1), batches);
+    let (file, length) = (FileNumber::new(1), length as u32);
+    let base_offset = Offset::ZERO;
+    let extent =
+        Extent { partition: P, base_offset, count: 6, file, position: 0, length, max_timestamp: 300 };
+    log.published.publish(LogSequence::new(2), &[extent], vec![positions(P, 0, 6)]);
+    let find = |query| {
+        let search = log.published.read().list_offset(P, query, Isolation::ReadCommitted).unwrap();
+        search.search(&log.cache, ReadMode::MayBlock)
+    };
+    for at in [40, 70] {
+        damage(&log, at, flip);
+        for query in [OffsetQuery::Timestamp(200), OffsetQuery::MaxTimestamp] {
+            let error = invalid(find(query).unwrap_err());
+            assert!(error.contains("p0 at offset 0, file 1 at byte 0"), "{error}");
+        }
+        mend(&log, at, flip);
+        assert_eq!(find(OffsetQuery::MaxTimestamp).unwrap().map(|found| found.offset.get()), Some(3));
     }
 }
 
@@ -248,7 +342,7 @@ fn stamped(base: i64, attributes: u8, first: i64, largest: i64) -> Vec<u8> {
     bytes[27..35].copy_from_slice(&first.to_be_bytes());
     bytes[35..43].copy_from_slice(&largest.to_be_bytes());
     bytes[57..61].copy_from_slice(&3_i32.to_be_bytes());
-    bytes
+    sealed(bytes)
 }
 
 #[test]

@@ -177,6 +177,8 @@ fn batch(count: u32, length: usize, fill: u64) -> Vec<u8> {
     bytes[16] = 2;
     bytes[23..27].copy_from_slice(&(count as i32 - 1).to_be_bytes());
     bytes[57..61].copy_from_slice(&(count as i32).to_be_bytes());
+    let checksum = crc32c::crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&checksum.to_be_bytes());
     bytes
 }
 

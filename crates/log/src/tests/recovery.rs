@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    Corruption,
+    Corruption, ReadError,
     disk::{BLOCK, Disk},
     format::{
         file::FIRST_GROUP,
@@ -445,4 +445,75 @@ fn salvage_gives_a_file_that_was_cut_its_length_back() {
     assert_eq!(salvage_disk(shared, &options).expect("nothing to do"), None);
     let (sequence, _) = reopen(&options, &author).expect("it opens");
     assert_eq!(sequence, header.first_sequence.get() - 1);
+}
+
+/// Reads a partition from an offset on: how far it comes, and what is wrong there.
+fn read_on(log: &Log, partition: PartitionHandle, from: i64, end: Offset) -> (i64, Option<io::Error>) {
+    let mut offset = Offset::new(from);
+    while offset < end {
+        let isolation = Isolation::ReadUncommitted;
+        let request = ReadRequest { partition, offset, max_bytes: 1 << 20, at_least_one: true, isolation };
+        let plan = log.published().read().plan(&request).expect("the partition is there");
+        match plan.read_blocking(log.cache()) {
+            Ok(data) => offset = data.end_offset,
+            Err(ReadError::Failed(error)) => return (offset.get(), Some(error)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    (offset.get(), None)
+}
+
+/// Batches of 9000 bytes in groups of their own until a second file holds some of them; the other partition has one.
+fn two_files(options: &Options, author: &mut Author) {
+    let opened = open(options, author, 0, &Said::default()).expect("it opens");
+    let mut rig = Rig::start(opened, author).expect("it starts");
+    let mut other = Proposal::default();
+    author.produced(&mut other, 1, 1, 500);
+    rig.log.submit(other);
+    for _ in 0..30 {
+        write(&mut rig, author, 9_000);
+        rig.settle().expect("files are prepared");
+    }
+    rig.stop().expect("it stops");
+}
+
+/// LOG-32: replay reads no payloads, so the log opens; readers are told, in sealed files and in the current one.
+#[test]
+fn payloads_damaged_on_disk_open_and_are_refused_to_their_readers() {
+    let disk = SimulatedDisk::new(1);
+    let options = options(&disk, Durability::Sync);
+    let mut author = author();
+    two_files(&options, &mut author);
+    let names: Vec<_> = disk.list().unwrap().into_iter().filter(|name| name.ends_with(".log")).collect();
+    let written: Vec<_> = names.iter().filter(|name| groups(&disk, name).len() > 3).collect();
+    assert!(written.len() >= 2, "one is sealed, one is current: {names:?}");
+    let flip: fn(&mut [u8]) = |page| page[1234] ^= 1;
+    let zero: fn(&mut [u8]) = |page| page.fill(0);
+    for (name, change) in written.iter().flat_map(|name| [(name, flip), (name, zero)]) {
+        let whole = disk.content(name).unwrap();
+        let holds_pages = |(_, header): &(usize, GroupHeader)| header.payload_length >= 9_000;
+        let (at, header) =
+            groups(&disk, name).into_iter().filter(holds_pages).nth(1).expect("there are several");
+        // A page that lies in the payload alone.
+        let page = (at + header.payload_start()).next_multiple_of(BLOCK);
+        assert!(page + BLOCK <= at + header.payload_start() + header.payload_length as usize);
+        let mut content = whole.clone();
+        change(&mut content[page..page + BLOCK]);
+        disk.set_content(name, content);
+        let mut node = Node::default();
+        let log = Log::open(options.clone(), &mut node, Said::default().listen()).expect("it opens").log;
+        let ends: Vec<_> = node.ends.iter().map(|(partition, end)| (*partition, *end)).collect();
+        let (partition, end) = ends[0];
+        let (offset, error) = read_on(&log, partition, 0, end);
+        let error = error.expect("the damage is met");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        let file: u64 = name[..12].parse().unwrap();
+        let place = format!("{partition} at offset {offset}, file {file} at byte ");
+        assert!(error.to_string().starts_with(&place), "{error} says {place}");
+        assert!(read_on(&log, partition, offset + 1, end).1.is_none(), "what follows it is whole");
+        assert!(read_on(&log, ends[1].0, 0, ends[1].1).1.is_none(), "the other partition is whole");
+        drop(log);
+        disk.set_content(name, whole);
+    }
+    reopen(&options, &author).expect("it opens");
 }

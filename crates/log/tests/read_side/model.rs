@@ -182,5 +182,7 @@ pub fn batch_bytes(base: i64, stamps: &[i64], padding: usize, control: bool) -> 
     out.put_bytes(0xff, 14);
     out.put_i32(stamps.len() as i32);
     out.put(records);
+    let checksum = crc32c::crc32c(&out[21..]);
+    out[17..21].copy_from_slice(&checksum.to_be_bytes());
     out.freeze()
 }

@@ -127,6 +127,7 @@ fn read_one_cut(shared: &Shared, from: i64, isolation: Isolation) {
         (view.sequence(), plans)
     };
     let read = read_all(&plans, &shared.cache, ReadMode::MayBlock).unwrap();
+    let read: Vec<_> = read.into_iter().map(Result::unwrap).collect();
     let end = read[0].end_offset;
     assert!(end.get() as u64 <= sequence.get());
     let wanted: Vec<_> = match isolation {

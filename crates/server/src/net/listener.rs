@@ -26,7 +26,7 @@ use crate::{
         endpoint::Endpoint,
     },
     node_thread::NodeQueue,
-    rate_limit::RateLimit,
+    rate_limit::{RateLimit, SaidOnce},
 };
 
 /// What all connections share.
@@ -35,6 +35,8 @@ pub struct Shared {
     pub node: Arc<NodeQueue>,
     /// Complaints about what clients send.
     pub complaints: Mutex<RateLimit>,
+    /// What cannot be read.
+    pub damage: Mutex<SaidOnce>,
     /// What readers may see.
     pub published: Arc<Published>,
     /// Bound on the bytes of all requests in flight.

@@ -5,7 +5,7 @@ use std::{future::poll_fn, io, sync::Arc, task::Poll, time::Duration};
 
 use semel_broker::{
     Call, Facts,
-    api::{FetchPlan, OffsetsPlan, Reply, ViewAnswer, ViewCall},
+    api::{FetchPlan, Finished, OffsetsPlan, Reply, ViewAnswer, ViewCall},
 };
 use semel_log::{BlockCache, Changed, ReadError, ReadMode};
 use tokio::{sync::Semaphore, time::Instant};
@@ -103,17 +103,17 @@ fn plan(shared: &Shared, facts: &Facts, call: &ViewCall) -> ViewAnswer {
 /// What reads from the log to make an answer.
 trait Readable: Send + Sync + 'static {
     /// Reads and answers.
-    fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Reply, ReadError>;
+    fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Finished, ReadError>;
 }
 
 impl Readable for FetchPlan {
-    fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Reply, ReadError> {
+    fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Finished, ReadError> {
         Self::finish(self, cache, mode)
     }
 }
 
 impl Readable for OffsetsPlan {
-    fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Reply, ReadError> {
+    fn finish(&self, cache: &BlockCache, mode: ReadMode) -> Result<Finished, ReadError> {
         Self::finish(self, cache, mode)
     }
 }
@@ -127,14 +127,17 @@ async fn read<T: Readable>(shared: &Arc<Shared>, plan: T) -> Attempt {
             outcome @ (Ok(_) | Err(ReadError::Busy | ReadError::Failed(_))) => outcome,
         };
         match outcome {
-            Ok(reply) => return Attempt::Answered(reply),
+            Ok(Finished { reply, failures }) => {
+                failures.into_iter().for_each(|line| shared.damage.lock().say(line));
+                return Attempt::Answered(reply);
+            }
             Err(ReadError::Busy | ReadError::Cold) => unpinned(shared).await,
             Err(ReadError::Failed(error)) => return Attempt::Failed(error),
         }
     }
 }
 
-async fn read_cold<T: Readable>(shared: &Arc<Shared>, plan: Arc<T>) -> Result<Reply, ReadError> {
+async fn read_cold<T: Readable>(shared: &Arc<Shared>, plan: Arc<T>) -> Result<Finished, ReadError> {
     let _permit = shared.cold_reads.acquire().await.map_err(io::Error::other)?;
     let cache = Arc::clone(&shared.cache);
     let read = tokio::task::spawn_blocking(move || plan.finish(&cache, ReadMode::MayBlock));

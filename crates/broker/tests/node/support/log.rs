@@ -105,6 +105,14 @@ impl MemoryLog {
         }
     }
 
+    /// Changes the bytes of `text` where the file holds them.
+    pub(super) fn damage(&mut self, text: &[u8], change: impl Fn(&mut [u8])) {
+        let mut file = self.file.0.lock().unwrap();
+        let at = file.windows(text.len()).position(|part| part == text).expect("it is stored");
+        change(&mut file[at..at + text.len()]);
+        self.cache.forget_file(FILE);
+    }
+
     /// Rebuilds state and published view from the groups; forgets nothing.
     pub(super) fn replay(&mut self) -> (State, LogSequence) {
         let mut state = State::new();

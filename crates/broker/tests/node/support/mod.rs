@@ -14,7 +14,7 @@ use semel_broker::{
     room::{Room, RoomClass, RoomKeeper},
     settings::Source,
 };
-use semel_log::{ReadMode, SnapshotSource, StateMachine, read_all};
+use semel_log::{ReadMode, SnapshotSource, StateMachine};
 use semel_types::{ConnectionNumber, Context, LeaderEpoch, LogSequence, Now, RequestToken, WallTime};
 use semel_wire::{Message, Reader, ResponseHeader, Writer, frame};
 
@@ -370,13 +370,21 @@ impl Broker {
             ViewAnswer::Reply(reply) => Outcome::Answer(reply),
             ViewAnswer::Node(call) => self.follow(on, Route::Node(call)),
             ViewAnswer::Fetch(plan) => {
-                let read = read_all(plan.reads(), &self.log.cache, ReadMode::MayBlock).unwrap();
-                Outcome::Answer(plan.reply(read))
+                let finished = plan.finish(&self.log.cache, ReadMode::MayBlock).unwrap();
+                self.notes.extend(finished.failures);
+                Outcome::Answer(finished.reply)
             }
             ViewAnswer::ListOffsets(plan) => {
-                Outcome::Answer(plan.finish(&self.log.cache, ReadMode::MayBlock).unwrap())
+                let finished = plan.finish(&self.log.cache, ReadMode::MayBlock).unwrap();
+                self.notes.extend(finished.failures);
+                Outcome::Answer(finished.reply)
             }
         }
+    }
+
+    /// Changes the stored bytes of `text`.
+    pub fn damage(&mut self, text: &str, change: impl Fn(&mut [u8])) {
+        self.log.damage(text.as_bytes(), change);
     }
 
     /// Would a Fetch be answered now, or wait for more?
