@@ -6,7 +6,8 @@
 //! watermark else), LOG-23 (the aborted list is exact: an entry is there once, in order of its marker, exactly if its
 //! marker is at or past the fetch offset and its first record before the end of what is returned), LOG-32 (no batch is
 //! returned whose bytes are not those stored: it has the offset after the one before, a length that fits, and its
-//! checksum holds. All are checked, wherever their bytes came from: 50 us for each MiB). What it does not do: wait for data, choose between memory and disk (the caller says which it may use).
+//! checksum holds. All are checked, wherever their bytes came from). What it does not do: wait for data, choose between
+//! memory and disk (the caller says which it may use).
 
 use std::{fmt, io, sync::Arc};
 
