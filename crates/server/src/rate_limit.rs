@@ -69,20 +69,20 @@ impl SaidOnce {
     }
 
     /// Writes an error unless it was written before; one that finds no room in this second may come again.
-    pub fn say(&mut self, line: String) {
-        if self.admits(line.clone(), Instant::now()) {
+    pub fn say(&mut self, line: &str) {
+        if self.admits(line, Instant::now()) {
             tracing::error!("{line}");
         }
     }
 
-    fn admits(&mut self, line: String, now: Instant) -> bool {
-        if self.said.contains(&line) || !self.limit.admits(now) {
+    fn admits(&mut self, line: &str, now: Instant) -> bool {
+        if self.said.contains(line) || !self.limit.admits(now) {
             return false;
         }
         if self.said.len() == REMEMBERED {
             self.said.clear();
         }
-        self.said.insert(line)
+        self.said.insert(line.to_owned())
     }
 }
 
@@ -104,8 +104,8 @@ mod tests {
         let mut said = SaidOnce::new();
         let start = Instant::now();
         let line = |n: usize| format!("line {n}");
-        assert_eq!((0..30).filter(|n| said.admits(line(n % 15), start)).count(), 10);
+        assert_eq!((0..30).filter(|n| said.admits(&line(n % 15), start)).count(), 10);
         let later = start + Duration::from_secs(2);
-        assert_eq!((0..30).filter(|n| said.admits(line(n % 15), later)).count(), 5);
+        assert_eq!((0..30).filter(|n| said.admits(&line(n % 15), later)).count(), 5);
     }
 }

@@ -128,7 +128,7 @@ async fn read<T: Readable>(shared: &Arc<Shared>, plan: T) -> Attempt {
         };
         match outcome {
             Ok(Finished { reply, failures }) => {
-                failures.into_iter().for_each(|line| shared.damage.lock().say(line));
+                failures.iter().for_each(|line| shared.damage.lock().say(line));
                 return Attempt::Answered(reply);
             }
             Err(ReadError::Busy | ReadError::Cold) => unpinned(shared).await,
