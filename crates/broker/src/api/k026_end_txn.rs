@@ -8,7 +8,7 @@
 use semel_eos::txn::{Command, Reply as Done};
 use semel_events::{Outcome, Protocol};
 use semel_log::RoomClass;
-use semel_types::{ErrorCode, MAX_PARTITIONS_PER_TRANSACTION, ProducerStamp};
+use semel_types::{ErrorCode, ProducerStamp, TransactionalId};
 use semel_wire::{
     ApiKey,
     api::end_txn::{EndTxnRequest, EndTxnResponse},
@@ -21,19 +21,25 @@ use crate::{
     node::{Handled, Step},
 };
 
-/// A marker's batch and its place in the event, for every partition that a transaction may hold.
-const WORST_CASE_BYTES: u64 = COORDINATOR_BYTES + MAX_PARTITIONS_PER_TRANSACTION as u64 * ITEM_BYTES / 4;
-
 pub(super) fn run(step: &mut Step<'_>, asked: &Asked<EndTxnRequest>) -> Handled {
     let at = At { api: ApiKey::EndTxn, version: asked.version };
     let full = ErrorCode::CoordinatorNotAvailable;
-    if let Err(no_room) = room(step, WORST_CASE_BYTES, RoomClass::Reserve, full) {
+    let bytes = worst_case_bytes(step, &asked.body);
+    if let Err(no_room) = room(step, bytes, RoomClass::Reserve, full) {
         return no_room_or(no_room, |code| respond(code, None));
     }
     match decide(step, &asked.body, at) {
         Ok(identity) => respond(ErrorCode::None, identity),
         Err(denied) => denied.code(at).map_or(Handled::Close, |code| respond(code, None)),
     }
+}
+
+/// A marker's batch and its place in the event for every partition that the transaction holds: a small transaction ends
+/// on a small reserve, too.
+fn worst_case_bytes(step: &Step<'_>, request: &EndTxnRequest) -> u64 {
+    let id = TransactionalId::new(&request.transactional_id);
+    let open = step.state().eos.transactions().open(&id);
+    COORDINATOR_BYTES + open.map_or(0, |open| open.size() as u64) * ITEM_BYTES / 4
 }
 
 fn decide(step: &mut Step<'_>, request: &EndTxnRequest, at: At) -> Result<Option<ProducerStamp>, Denied> {
