@@ -54,6 +54,7 @@ final class Suite {
             checks.check("transaction_times_out", suite::transactionTimesOut);
             checks.check("offsets_in_a_transaction", suite::offsetsInATransaction);
             checks.check("offsets_without_a_transaction", suite::offsetsWithoutATransaction);
+            new Survival(broker).run(checks);
             new Administration(broker).run(checks);
             new Groups(broker).run(checks);
             checks.check("epochs_run_out", suite::epochsRunOut);
