@@ -146,6 +146,9 @@ codes! {
     120 TransactionAbortable "TRANSACTION_ABORTABLE" false;
     128 InvalidRegularExpression "INVALID_REGULAR_EXPRESSION" false;
     129 RebootstrapRequired "REBOOTSTRAP_REQUIRED" false;
+    130 StreamsInvalidTopology "STREAMS_INVALID_TOPOLOGY" false;
+    131 StreamsInvalidTopologyEpoch "STREAMS_INVALID_TOPOLOGY_EPOCH" false;
+    132 StreamsTopologyFenced "STREAMS_TOPOLOGY_FENCED" false;
 }
 
 impl ErrorCode {

@@ -76,7 +76,7 @@ macro_rules! integers {
     )*};
 }
 
-integers!(i8, i16, i32, i64);
+integers!(i8, i16, u16, i32, i64);
 
 /// Implements [`Field`] for a type through another one that has it.
 macro_rules! field_through {

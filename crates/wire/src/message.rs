@@ -203,6 +203,44 @@ macro_rules! message {
             }
         }
 
+        /// A null struct is one byte below zero; a struct that may be null has a byte in front.
+        impl $crate::field::Nullable for $name {
+            fn read_nullable(
+                reader: &mut $crate::Reader,
+                form: $crate::field::Form,
+            ) -> Result<Option<Self>, $crate::DecodeError> {
+                let [mark] = reader.array()?;
+                let present = mark < 0x80;
+                present.then(|| $crate::field::Field::read(reader, form.nullable(false))).transpose()
+            }
+
+            fn write_present(
+                &self,
+                writer: &mut $crate::Writer,
+                form: $crate::field::Form,
+            ) -> Result<(), $crate::EncodeError> {
+                writer.put(&[1]);
+                $crate::field::Field::write(self, writer, form.nullable(false))
+            }
+
+            fn write_null(
+                writer: &mut $crate::Writer,
+                _: $crate::field::Form,
+            ) -> Result<(), $crate::EncodeError> {
+                writer.put(&[0xff]);
+                Ok(())
+            }
+
+            fn null_bytes(_: $crate::field::Form) -> usize {
+                1
+            }
+
+            #[cfg(feature = "samples")]
+            fn sample_present(samples: &mut $crate::Samples, form: $crate::field::Form) -> Self {
+                $crate::field::Field::sample(samples, form.nullable(false))
+            }
+        }
+
         $(
             impl $crate::Message for $name {
                 const API: $crate::ApiKey = $crate::ApiKey::$api;
