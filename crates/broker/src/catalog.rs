@@ -183,7 +183,13 @@ impl Catalog {
             | Event::GroupMemberReplaced(_)
             | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
-            | Event::OffsetsDeleted(_) => {}
+            | Event::OffsetsDeleted(_)
+            | Event::ConsumerMemberChanged(_)
+            | Event::ConsumerEpochStarted(_)
+            | Event::ConsumerMemberReconciled(_)
+            | Event::ConsumerMembersRemoved(_)
+            | Event::ConsumerMemberReplaced(_)
+            | Event::GroupKindChanged(_) => {}
         }
     }
 

@@ -33,7 +33,8 @@ pub(crate) fn shared(text: &Text) -> Arc<str> {
 
 /// Bytes of the events that a request to this group may cause, at most, apart from what it brings.
 pub(crate) fn bytes(step: &Step<'_>, group: &GroupId) -> u64 {
-    let seats = step.state().groups.group(group).into_iter().flat_map(|group| group.membership().seats());
+    let classic = step.state().groups.group(group).and_then(|group| group.classic());
+    let seats = classic.into_iter().flat_map(|membership| membership.seats());
     let joining = step.groups().group(group).into_iter().flat_map(|live| live.joining());
     let members = seats.map(|(_, seat)| &seat.member).chain(joining);
     let of = |member: &semel_events::GroupMember| {

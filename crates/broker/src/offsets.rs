@@ -80,5 +80,5 @@ fn handle(step: &Step<'_>, named: &Named<'_>) -> Result<PartitionHandle, ErrorCo
 /// Who claims to commit. A negative generation claims none.
 pub(crate) fn member<'a>(generation: i32, member_id: &'a str, instance: Option<&'a str>) -> Member<'a> {
     let generation = (generation >= 0).then_some(generation);
-    Member { generation, member_id, instance, transactional: false }
+    Member { generation, member_id, instance, transactional: false, knows_epochs: true }
 }

@@ -76,7 +76,13 @@ impl State {
             | Event::GroupMemberReplaced(_)
             | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
-            | Event::OffsetsDeleted(_) => Ok(()),
+            | Event::OffsetsDeleted(_)
+            | Event::ConsumerMemberChanged(_)
+            | Event::ConsumerEpochStarted(_)
+            | Event::ConsumerMemberReconciled(_)
+            | Event::ConsumerMembersRemoved(_)
+            | Event::ConsumerMemberReplaced(_)
+            | Event::GroupKindChanged(_) => Ok(()),
         }
     }
 

@@ -90,7 +90,13 @@ impl State {
             | Event::GroupMemberReplaced(_)
             | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
-            | Event::OffsetsDeleted(_) => {}
+            | Event::OffsetsDeleted(_)
+            | Event::ConsumerMemberChanged(_)
+            | Event::ConsumerEpochStarted(_)
+            | Event::ConsumerMemberReconciled(_)
+            | Event::ConsumerMembersRemoved(_)
+            | Event::ConsumerMemberReplaced(_)
+            | Event::GroupKindChanged(_) => {}
         }
     }
 
@@ -262,6 +268,12 @@ fn time_of(event: &Event) -> Option<Now> {
         Event::GroupMembersRemoved(event) => Some(event.now),
         Event::GroupDeleted(event) => Some(event.now),
         Event::OffsetsDeleted(event) => Some(event.now),
+        Event::ConsumerMemberChanged(event) => Some(event.now),
+        Event::ConsumerEpochStarted(event) => Some(event.now),
+        Event::ConsumerMemberReconciled(event) => Some(event.now),
+        Event::ConsumerMembersRemoved(event) => Some(event.now),
+        Event::ConsumerMemberReplaced(event) => Some(event.now),
+        Event::GroupKindChanged(event) => Some(event.now),
         Event::ProducerIdsReserved(_) | Event::ProducersShrunk(_) | Event::StubsDropped(_) => None,
     }
 }

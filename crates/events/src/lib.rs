@@ -33,6 +33,12 @@ mod e034_group_member_replaced;
 mod e035_group_members_removed;
 mod e036_group_deleted;
 mod e037_offsets_deleted;
+mod e038_consumer_member_changed;
+mod e039_consumer_epoch_started;
+mod e040_consumer_member_reconciled;
+mod e041_consumer_members_removed;
+mod e042_consumer_member_replaced;
+mod e043_group_kind_changed;
 mod visible;
 
 pub use blob::Blob;
@@ -56,6 +62,12 @@ pub use e034_group_member_replaced::GroupMemberReplaced;
 pub use e035_group_members_removed::GroupMembersRemoved;
 pub use e036_group_deleted::GroupDeleted;
 pub use e037_offsets_deleted::OffsetsDeleted;
+pub use e038_consumer_member_changed::{ClassicTraits, ConsumerMember, ConsumerMemberChanged};
+pub use e039_consumer_epoch_started::{ConsumerEpochStarted, ConsumerTarget};
+pub use e040_consumer_member_reconciled::{ConsumerMemberReconciled, ConsumerProgress, OwnedPartition};
+pub use e041_consumer_members_removed::ConsumerMembersRemoved;
+pub use e042_consumer_member_replaced::ConsumerMemberReplaced;
+pub use e043_group_kind_changed::{GroupKind, GroupKindChanged};
 pub use visible::{AbortedTransaction, Visible};
 
 define::events! {
@@ -78,6 +90,12 @@ define::events! {
     35 GroupMembersRemoved, version 1;
     36 GroupDeleted, version 1;
     37 OffsetsDeleted, version 1;
+    38 ConsumerMemberChanged, version 1;
+    39 ConsumerEpochStarted, version 1;
+    40 ConsumerMemberReconciled, version 1;
+    41 ConsumerMembersRemoved, version 1;
+    42 ConsumerMemberReplaced, version 1;
+    43 GroupKindChanged, version 1;
 }
 
 #[cfg(test)]

@@ -72,6 +72,53 @@ fn group_samples() -> Vec<Event> {
     ]
 }
 
+/// Those of consumer groups (KIP-848).
+fn consumer_samples() -> Vec<Event> {
+    let (now, group) = (Now::from_ms(5), GroupId::from("g"));
+    let traits =
+        ClassicTraits { session_timeout: DurationMs::from_ms(45_000), protocols: member().protocols };
+    let consumer = ConsumerMember {
+        id: Arc::from("app-1-7f"),
+        instance: Some(Arc::from("app-1")),
+        rack: None,
+        client_id: Arc::from("app"),
+        client_host: Arc::from("10.0.0.7"),
+        rebalance_timeout: DurationMs::from_ms(300_000),
+        topics: vec![Arc::from("a"), Arc::from("b")],
+        pattern: Arc::from("c.*"),
+        assignor: Some(Arc::from("range")),
+        classic: Some(traits),
+    };
+    let owned = OwnedPartition { partition: PartitionHandle::new(3), since: 7 };
+    let target = ConsumerTarget { member: Arc::from("m"), partitions: vec![PartitionHandle::new(u32::MAX)] };
+    vec![
+        ConsumerMemberChanged { group: group.clone(), member: consumer.clone(), now }.into(),
+        ConsumerEpochStarted {
+            group: group.clone(),
+            epoch: i32::MAX,
+            topics_hash: u64::MAX,
+            assignor: Arc::from("uniform"),
+            targets: vec![target],
+            now,
+        }
+        .into(),
+        ConsumerMemberReconciled {
+            group: group.clone(),
+            member: Arc::from("m"),
+            epoch: -2,
+            previous_epoch: 4,
+            progress: ConsumerProgress::Revoking,
+            assigned: vec![owned.clone()],
+            revoking: vec![owned],
+            now,
+        }
+        .into(),
+        ConsumerMembersRemoved { group: group.clone(), members: vec![Arc::from("m")], now }.into(),
+        ConsumerMemberReplaced { group: group.clone(), old: Arc::from("m"), member: consumer, now }.into(),
+        GroupKindChanged { group, kind: GroupKind::Streams, epoch: 9, now }.into(),
+    ]
+}
+
 /// One of each kind, with fields at their edges.
 fn samples() -> Vec<Event> {
     let (now, wall) = (Now::from_ms(i64::MAX), WallTime::from_ms(-1));
@@ -173,7 +220,7 @@ fn samples() -> Vec<Event> {
 
 #[test]
 fn every_event_survives_its_written_form() {
-    for event in samples().into_iter().chain(group_samples()) {
+    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()) {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         let mut reader = Reader::new(&bytes);
@@ -184,7 +231,7 @@ fn every_event_survives_its_written_form() {
 
 #[test]
 fn an_event_cut_anywhere_is_refused() {
-    for event in samples().into_iter().chain(group_samples()) {
+    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()) {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         for cut in 0..bytes.len() {

@@ -3,10 +3,12 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
-use semel_events::{CommittedOffset, Decode, DecodeError, Encode, Outcome, Reader};
+use semel_events::{
+    CommittedOffset, Decode, DecodeError, Encode, GroupKind, GroupKindChanged, Outcome, Reader,
+};
 use semel_types::{LogSequence, Now, PartitionHandle, TransactionNumber, TransactionalId};
 
-use crate::Membership;
+use crate::{Membership, consumer::Roster};
 
 /// A committed offset with its place in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,23 +39,116 @@ impl Decode for StoredOffset {
 /// One transaction of one transactional id.
 pub(crate) type TransactionKey = (TransactionalId, TransactionNumber);
 
+/// Which protocol the group speaks, and its members in it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// JoinGroup and SyncGroup; also a group that only has offsets.
+    Classic(Arc<Membership>),
+    /// ConsumerGroupHeartbeat (KIP-848); some of its members may speak the classic protocol.
+    Consumer(Arc<Roster>),
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self::Classic(Arc::default())
+    }
+}
+
+impl Kind {
+    /// A group of that kind without members, that goes on from this epoch.
+    fn empty(kind: GroupKind, epoch: i32) -> Self {
+        match kind {
+            GroupKind::Classic => Self::Classic(Arc::new(Membership::empty(epoch))),
+            GroupKind::Consumer => Self::Consumer(Arc::new(Roster::empty(epoch))),
+            GroupKind::Streams => Self::default(),
+        }
+    }
+
+    /// Its generation or epoch: another kind goes on from it.
+    #[must_use]
+    pub fn epoch(&self) -> i32 {
+        match self {
+            Self::Classic(membership) => membership.generation(),
+            Self::Consumer(roster) => roster.epoch(),
+        }
+    }
+
+    /// Kafka's name of it (upstream `Group.GroupType`).
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Classic(_) => "classic",
+            Self::Consumer(_) => "consumer",
+        }
+    }
+}
+
 /// A group.
 #[derive(Clone, Default)]
 pub struct Group {
-    membership: Arc<Membership>,
+    kind: Kind,
     committed: RedBlackTreeMapSync<PartitionHandle, StoredOffset>,
     pending: RedBlackTreeMapSync<TransactionKey, Vec<StoredOffset>>,
 }
 
 impl Group {
-    /// Its members.
+    /// Which protocol it speaks, and its members.
     #[must_use]
-    pub fn membership(&self) -> &Membership {
-        &self.membership
+    pub const fn kind(&self) -> &Kind {
+        &self.kind
     }
 
-    pub(crate) fn membership_mut(&mut self) -> &mut Membership {
-        Arc::make_mut(&mut self.membership)
+    /// Its members, if it speaks the classic protocol.
+    #[must_use]
+    pub fn classic(&self) -> Option<&Membership> {
+        match &self.kind {
+            Kind::Classic(membership) => Some(membership),
+            Kind::Consumer(_) => None,
+        }
+    }
+
+    /// Its members, if it is a consumer group (KIP-848).
+    #[must_use]
+    pub fn consumer(&self) -> Option<&Roster> {
+        match &self.kind {
+            Kind::Consumer(roster) => Some(roster),
+            Kind::Classic(_) => None,
+        }
+    }
+
+    /// No members, of whatever kind.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match &self.kind {
+            Kind::Classic(membership) => membership.is_empty(),
+            Kind::Consumer(roster) => roster.is_empty(),
+        }
+    }
+
+    /// For events of the classic protocol: a group of another kind has been made classic before.
+    pub(crate) fn classic_mut(&mut self) -> &mut Membership {
+        if self.classic().is_none() {
+            self.kind = Kind::default();
+        }
+        match &mut self.kind {
+            Kind::Classic(membership) => Arc::make_mut(membership),
+            Kind::Consumer(_) => unreachable!("just made classic"),
+        }
+    }
+
+    /// For events of KIP-848: a group of another kind has been made a consumer group before.
+    pub(crate) fn consumer_mut(&mut self) -> &mut Roster {
+        if self.consumer().is_none() {
+            self.kind = Kind::empty(GroupKind::Consumer, 0);
+        }
+        match &mut self.kind {
+            Kind::Consumer(roster) => Arc::make_mut(roster),
+            Kind::Classic(_) => unreachable!("just made a consumer group"),
+        }
+    }
+
+    pub(crate) fn change_kind(&mut self, event: &GroupKindChanged) {
+        self.kind = Kind::empty(event.kind, event.epoch);
     }
 
     /// The committed offset of a partition.
@@ -128,7 +223,16 @@ fn live(held: &[StoredOffset], dead: &RedBlackTreeSetSync<PartitionHandle>) -> V
 
 impl Encode for Group {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.membership.encode(out);
+        match &self.kind {
+            Kind::Classic(membership) => {
+                GroupKind::Classic.encode(out);
+                membership.encode(out);
+            }
+            Kind::Consumer(roster) => {
+                GroupKind::Consumer.encode(out);
+                roster.encode(out);
+            }
+        }
         (self.committed.size() as u64).encode(out);
         self.committed.values().for_each(|offset| offset.encode(out));
         (self.pending.size() as u64).encode(out);
@@ -141,11 +245,16 @@ impl Encode for Group {
 }
 
 impl Group {
-    /// Reads the form of this version of the state; the first one had no members.
+    /// Reads the form of this version of the state: the first one had no members, the second only classic ones.
     pub(crate) fn decode(reader: &mut Reader<'_>, version: u8) -> Result<Self, DecodeError> {
         let mut group = Self::default();
         if version >= 2 {
-            group.membership = Arc::new(Membership::decode(reader)?);
+            let kind = if version == 2 { GroupKind::Classic } else { GroupKind::decode(reader)? };
+            group.kind = match kind {
+                GroupKind::Classic => Kind::Classic(Arc::new(Membership::decode(reader)?)),
+                GroupKind::Consumer => Kind::Consumer(Arc::new(Roster::decode(reader)?)),
+                GroupKind::Streams => return Err(DecodeError::Choice { of: "GroupKind", found: 2 }),
+            };
         }
         for _ in 0..reader.length()? {
             let offset = StoredOffset::decode(reader)?;

@@ -36,6 +36,11 @@ pub struct Membership {
 }
 
 impl Membership {
+    /// No members, after this generation.
+    pub(crate) fn empty(generation: i32) -> Self {
+        Self { generation, ..Self::default() }
+    }
+
     /// Number of the generation; 0 before the first.
     #[must_use]
     pub const fn generation(&self) -> i32 {

@@ -13,12 +13,14 @@ pub struct Member<'a> {
     pub instance: Option<&'a str>,
     /// The offsets belong to a transaction.
     pub transactional: bool,
+    /// The request's version is one that members of consumer groups may use (KIP-848).
+    pub knows_epochs: bool,
 }
 
 impl Member<'_> {
     /// A client that belongs to no generation.
     pub const NONE: Member<'static> =
-        Member { generation: None, member_id: "", instance: None, transactional: false };
+        Member { generation: None, member_id: "", instance: None, transactional: false, knows_epochs: true };
 }
 
 /// Why a group refuses. Nothing that is durable changes when it does.
@@ -54,6 +56,20 @@ pub enum Refusal {
     Subscribed,
     /// An undecided transaction carries an offset of this partition.
     UnstableOffset,
+    /// The member is not in this epoch: it has to give everything up and join anew (KIP-848).
+    FencedEpoch,
+    /// The member has since got another epoch: ask again with that one (KIP-848).
+    StaleEpoch,
+    /// The static name belongs to a member that has not left (KIP-848).
+    UnreleasedInstance,
+    /// There is no such assignor.
+    UnsupportedAssignor,
+    /// The pattern of topics is no regular expression.
+    InvalidPattern,
+    /// A member of a consumer group commits with a version that knows no epochs.
+    NeedsEpochs,
+    /// The heartbeat lacks or has what it must not.
+    InvalidHeartbeat(&'static str),
 }
 
 impl fmt::Display for Refusal {
@@ -74,6 +90,13 @@ impl fmt::Display for Refusal {
             Self::NonEmpty => "the group is not empty",
             Self::Subscribed => "members of the group read this topic",
             Self::UnstableOffset => "an undecided transaction carries this offset",
+            Self::FencedEpoch => "the member is not in this epoch: give everything up and join anew",
+            Self::StaleEpoch => "the member has since got another epoch",
+            Self::UnreleasedInstance => "the static name belongs to a member that has not left",
+            Self::UnsupportedAssignor => "there is no such assignor",
+            Self::InvalidPattern => "the pattern of topics is no regular expression",
+            Self::NeedsEpochs => "members of consumer groups commit with version 9 or above",
+            Self::InvalidHeartbeat(what) => what,
         })
     }
 }

@@ -9,10 +9,13 @@ use semel_events::{
 };
 use semel_types::{GroupId, LogSequence, Now, PartitionHandle};
 
-use crate::{Change, Group, Member, Phase, Refusal, StoredOffset, Volatile, classic, subscription};
+use crate::{
+    Change, Group, Kind, Member, Membership, Phase, Refusal, StoredOffset, Volatile, classic, consumer,
+    subscription,
+};
 
 /// Version of the written form of [`State`].
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// A whole-state check that failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,8 +78,28 @@ impl State {
         offsets: Vec<CommittedOffset>,
         now: Now,
     ) -> Result<(Event, Option<Change>), Refusal> {
-        let change = classic::check_commit(self, volatile, id, member, now)?;
+        let partitions = offsets.iter().map(|offset| offset.partition);
+        let change = self.check_commit(volatile, (id, member), partitions, now)?;
         Ok((OffsetsCommitted { group: id.clone(), offsets, now }.into(), change))
+    }
+
+    /// May this member commit offsets of these partitions, in a transaction or not? The change notes that it is alive.
+    ///
+    /// # Errors
+    /// [`Refusal`] if it may not; nothing changes then.
+    pub fn check_commit(
+        &self,
+        volatile: &Volatile,
+        (id, member): (&GroupId, Member<'_>),
+        partitions: impl Iterator<Item = PartitionHandle>,
+        now: Now,
+    ) -> Result<Option<Change>, Refusal> {
+        match self.group(id).map(Group::kind) {
+            None | Some(Kind::Classic(_)) => classic::check_commit(self, volatile, id, member, now),
+            Some(Kind::Consumer(roster)) => {
+                consumer::check_commit(roster, volatile, (id, member), partitions, now)
+            }
+        }
     }
 
     /// May offsets of this group be deleted at all (OffsetDelete)? Of a group with members only a consumer's may.
@@ -85,9 +108,10 @@ impl State {
     /// [`Refusal::UnknownGroup`] or [`Refusal::NonEmpty`].
     pub fn check_offset_delete(&self, volatile: &Volatile, id: &GroupId) -> Result<(), Refusal> {
         let group = self.group(id).ok_or(Refusal::UnknownGroup)?;
+        let Some(membership) = group.classic() else { return Ok(()) };
         let live = volatile.group(id).map(|live| &**live);
-        let is_empty = Phase::of(group.membership(), live) == Phase::Empty;
-        let consumes = is_empty || &**group.membership().protocol_type() == "consumer";
+        let is_empty = Phase::of(membership, live) == Phase::Empty;
+        let consumes = is_empty || &**membership.protocol_type() == "consumer";
         if consumes { Ok(()) } else { Err(Refusal::NonEmpty) }
     }
 
@@ -104,9 +128,14 @@ impl State {
         partition: PartitionHandle,
     ) -> Result<(), Refusal> {
         let reads = |member: &GroupMember| subscription::names(member, topic);
-        let seats = self.group(id).into_iter().flat_map(|group| group.membership().seats());
+        let group = self.group(id);
+        let seats = group.and_then(Group::classic).into_iter().flat_map(Membership::seats);
         let mut joining = volatile.group(id).into_iter().flat_map(|live| live.joining());
-        if seats.map(|(_, seat)| &seat.member).any(reads) || joining.any(reads) {
+        let roster = group.and_then(Group::consumer);
+        if seats.map(|(_, seat)| &seat.member).any(reads)
+            || joining.any(reads)
+            || roster.is_some_and(|roster| roster.reads(topic, partition))
+        {
             return Err(Refusal::Subscribed);
         }
         if self.is_unstable(id, partition) { Err(Refusal::UnstableOffset) } else { Ok(()) }
@@ -122,21 +151,37 @@ impl State {
                 event.partitions.iter().for_each(|partition| self.dead.insert_mut(*partition));
             }
             Event::GroupGenerationStarted(event) => {
-                self.write(&event.group, |group| group.membership_mut().start(event));
+                self.write(&event.group, |group| group.classic_mut().start(event));
             }
             Event::GroupAssigned(event) => {
-                self.write(&event.group, |group| group.membership_mut().assign(event));
+                self.write(&event.group, |group| group.classic_mut().assign(event));
             }
             Event::GroupMemberReplaced(event) => {
-                self.write(&event.group, |group| group.membership_mut().replace(event));
+                self.write(&event.group, |group| group.classic_mut().replace(event));
             }
             Event::GroupMembersRemoved(event) => {
-                self.write(&event.group, |group| group.membership_mut().remove(event));
+                self.write(&event.group, |group| group.classic_mut().remove(event));
             }
             Event::GroupDeleted(event) => {
                 self.groups.remove_mut(&event.group);
             }
             Event::OffsetsDeleted(event) => self.apply_offsets_deleted(event),
+            Event::GroupKindChanged(event) => self.write(&event.group, |group| group.change_kind(event)),
+            Event::ConsumerMemberChanged(event) => {
+                self.write(&event.group, |group| group.consumer_mut().change(event));
+            }
+            Event::ConsumerEpochStarted(event) => {
+                self.write(&event.group, |group| group.consumer_mut().start(event));
+            }
+            Event::ConsumerMemberReconciled(event) => {
+                self.write(&event.group, |group| group.consumer_mut().reconcile(event));
+            }
+            Event::ConsumerMembersRemoved(event) => {
+                self.write(&event.group, |group| group.consumer_mut().remove(event));
+            }
+            Event::ConsumerMemberReplaced(event) => {
+                self.write(&event.group, |group| group.consumer_mut().replace(event));
+            }
             Event::ShardStarted(_)
             | Event::ProducerIdsReserved(_)
             | Event::TopicCreated(_)
@@ -191,7 +236,11 @@ impl State {
     /// Names the first violation.
     pub fn check(&self, last: LogSequence) -> Result<(), Violation> {
         for (id, group) in self.groups.iter() {
-            group.membership().check().map_err(|error| Violation(alloc::format!("{error} in group {id}")))?;
+            let checked = match group.kind() {
+                Kind::Classic(membership) => membership.check(),
+                Kind::Consumer(roster) => roster.check(),
+            };
+            checked.map_err(|error| Violation(alloc::format!("{error} in group {id}")))?;
             let held = group.pending().flat_map(|(_, held)| held.iter());
             if group.offsets().chain(held).any(|stored| stored.sequence > last) {
                 return Err(Violation(alloc::format!("GRP-03: group {id} holds an offset from the future")));

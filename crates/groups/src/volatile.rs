@@ -14,7 +14,7 @@ use rpds::RedBlackTreeMapSync;
 use semel_events::GroupMember;
 use semel_types::{ConnectionNumber, GroupId, Now, RequestToken};
 
-use crate::{MemberId, Membership, State};
+use crate::{Kind, MemberId, Membership, State, consumer};
 
 /// A request that is to be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -118,6 +118,57 @@ impl Live {
     }
 }
 
+/// A group's volatile side, by the protocol that it speaks.
+#[derive(Clone, Debug)]
+pub enum Pulse {
+    /// Of a classic group, or one that is about to exist.
+    Classic(Arc<Live>),
+    /// Of a consumer group (KIP-848).
+    Consumer(Arc<consumer::Live>),
+}
+
+impl Pulse {
+    /// As after a start at `now`; none for a group without members.
+    fn of(kind: &Kind, now: Now) -> Option<Self> {
+        match kind {
+            Kind::Classic(membership) if membership.is_empty() => None,
+            Kind::Classic(membership) => Some(Self::Classic(Arc::new(Live::of(membership, now)))),
+            Kind::Consumer(roster) if roster.is_empty() => None,
+            Kind::Consumer(roster) => Some(Self::Consumer(Arc::new(consumer::Live::of(roster, now)))),
+        }
+    }
+
+    /// A member was heard of. A later deadline leaves the group's time as it is: it is looked at early, once.
+    fn alive(&mut self, member: MemberId, until: Now) {
+        match self {
+            Self::Classic(live) => Arc::make_mut(live).sessions.insert(member, until),
+            Self::Consumer(live) => Arc::make_mut(live).sessions.insert(member, until),
+        };
+    }
+
+    fn due(&self) -> Option<Now> {
+        match self {
+            Self::Classic(live) => live.due(),
+            Self::Consumer(live) => live.due(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        match self {
+            Self::Classic(live) => live.is_idle(),
+            Self::Consumer(live) => live.is_idle(),
+        }
+    }
+
+    /// Connections with a request that waits here.
+    fn connections(&self) -> Vec<ConnectionNumber> {
+        match self {
+            Self::Classic(live) => live.connections().collect(),
+            Self::Consumer(_) => Vec::new(),
+        }
+    }
+}
+
 /// A change of the volatile side that a decision asks for.
 #[derive(Clone, Debug)]
 pub enum Change {
@@ -135,14 +186,14 @@ pub enum Change {
         /// The group.
         group: GroupId,
         /// Its volatile side.
-        live: Arc<Live>,
+        live: Pulse,
     },
 }
 
 /// The volatile side of every group. A clone shares everything.
 #[derive(Clone, Debug, Default)]
 pub struct Volatile {
-    groups: RedBlackTreeMapSync<GroupId, Arc<Live>>,
+    groups: RedBlackTreeMapSync<GroupId, Pulse>,
     /// When each group is to be looked at, and the same by time. May be early, never late.
     due: BTreeMap<GroupId, Now>,
     by_time: BTreeSet<(Now, GroupId)>,
@@ -156,22 +207,34 @@ impl Volatile {
     pub fn start(state: &State, now: Now) -> Self {
         let mut volatile = Self::default();
         for (id, group) in state.groups() {
-            if !group.membership().is_empty() {
-                volatile.set(id.clone(), Arc::new(Live::of(group.membership(), now)));
+            if let Some(pulse) = Pulse::of(group.kind(), now) {
+                volatile.set(id.clone(), pulse);
             }
         }
         volatile
     }
 
-    /// One group's side, if it has any.
+    /// One classic group's side, if it has any.
     #[must_use]
     pub fn group(&self, id: &GroupId) -> Option<&Arc<Live>> {
-        self.groups.get(id)
+        match self.groups.get(id)? {
+            Pulse::Classic(live) => Some(live),
+            Pulse::Consumer(_) => None,
+        }
+    }
+
+    /// One consumer group's side, if it has any.
+    #[must_use]
+    pub fn consumer(&self, id: &GroupId) -> Option<&Arc<consumer::Live>> {
+        match self.groups.get(id)? {
+            Pulse::Consumer(live) => Some(live),
+            Pulse::Classic(_) => None,
+        }
     }
 
     /// All groups that have any.
-    pub fn groups(&self) -> impl Iterator<Item = (&GroupId, &Live)> {
-        self.groups.iter().map(|(id, live)| (id, &**live))
+    pub fn groups(&self) -> impl Iterator<Item = (&GroupId, &Pulse)> {
+        self.groups.iter()
     }
 
     /// A copy to look groups up in later; it knows no times.
@@ -207,14 +270,13 @@ impl Volatile {
         }
     }
 
-    /// A later deadline leaves the group's time as it is: it is looked at early, once.
     fn alive(&mut self, group: &GroupId, member: MemberId, until: Now) {
-        if let Some(live) = self.groups.get_mut(group) {
-            Arc::make_mut(live).sessions.insert(member, until);
+        if let Some(pulse) = self.groups.get_mut(group) {
+            pulse.alive(member, until);
         }
     }
 
-    fn set(&mut self, group: GroupId, live: Arc<Live>) {
+    fn set(&mut self, group: GroupId, live: Pulse) {
         if let Some(before) = self.due.remove(&group) {
             self.by_time.remove(&(before, group.clone()));
         }

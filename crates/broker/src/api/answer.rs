@@ -80,6 +80,10 @@ const KNOWS_ABORTABLE: &Since = &[
 /// 69 GROUP_ID_NOT_FOUND where 22 was told before (KIP-848, KIP-1319).
 const KNOWS_GROUP_NOT_FOUND: &Since = &[(ApiKey::OffsetCommit, 9), (ApiKey::TxnOffsetCommit, 6)];
 
+/// 113 STALE_MEMBER_EPOCH where 22 was told before (KIP-848, KIP-1319).
+const KNOWS_STALE_EPOCH: &Since =
+    &[(ApiKey::OffsetCommit, 9), (ApiKey::OffsetFetch, 9), (ApiKey::TxnOffsetCommit, 6)];
+
 fn knows(since: &Since, at: At) -> bool {
     since.iter().any(|(api, version)| *api == at.api && at.version >= *version)
 }
@@ -103,6 +107,9 @@ pub fn group_answer(refusal: semel_groups::Refusal, at: At) -> ErrorCode {
     if is_unknown && knows(KNOWS_GROUP_NOT_FOUND, at) {
         return ErrorCode::GroupIdNotFound;
     }
+    if refusal == semel_groups::Refusal::StaleEpoch && !knows(KNOWS_STALE_EPOCH, at) {
+        return ErrorCode::IllegalGeneration;
+    }
     group_code(refusal)
 }
 
@@ -125,6 +132,13 @@ pub const fn group_code(refusal: semel_groups::Refusal) -> ErrorCode {
         R::NonEmpty => ErrorCode::NonEmptyGroup,
         R::Subscribed => ErrorCode::GroupSubscribedToTopic,
         R::UnstableOffset => ErrorCode::UnstableOffsetCommit,
+        R::FencedEpoch => ErrorCode::FencedMemberEpoch,
+        R::StaleEpoch => ErrorCode::StaleMemberEpoch,
+        R::UnreleasedInstance => ErrorCode::UnreleasedInstanceId,
+        R::UnsupportedAssignor => ErrorCode::UnsupportedAssignor,
+        R::InvalidPattern => ErrorCode::InvalidRegularExpression,
+        R::NeedsEpochs => ErrorCode::UnsupportedVersion,
+        R::InvalidHeartbeat(_) => ErrorCode::InvalidRequest,
     }
 }
 

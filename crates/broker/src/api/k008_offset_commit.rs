@@ -7,6 +7,7 @@
 //! Version notes: 2 to 4 carry a retention time, which is ignored as in Kafka; 7 names static members; 9 knows 69;
 //! 10 names topics by id.
 
+use semel_groups::Member;
 use semel_log::RoomClass;
 use semel_types::{ErrorCode, GroupId};
 use semel_wire::{
@@ -33,7 +34,10 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<OffsetCommitRequest>) -> Ha
         return no_room_or(no_room, |code| respond(request, &offsets, code));
     }
     let instance = request.group_instance_id.as_deref();
-    let member = member(request.generation_id_or_member_epoch, &request.member_id, instance);
+    let member = Member {
+        knows_epochs: asked.version >= 9,
+        ..member(request.generation_id_or_member_epoch, &request.member_id, instance)
+    };
     let (group, now) = (GroupId::new(&request.group_id), step.context.now);
     let decided = step.state().groups.commit(step.groups(), &group, member, offsets.good.clone(), now);
     let outcome = match decided {

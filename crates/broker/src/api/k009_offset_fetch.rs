@@ -4,8 +4,9 @@
 //! of an unknown topic (by id: 100). With `require_stable` (KIP-447) a partition for which an undecided transaction
 //! carries an offset is 88 and -1; without it, the offset committed before is told. An unknown group has no offsets.
 //! It is answered by the node, because groups are not in the published view; it makes no event.
+//! A member of a consumer group that is none is 25, one that names another epoch than its own 113, for the whole group.
 //! Version notes: 2 asks for all topics with null; 7 has `require_stable`; 8 asks for several groups; 9 names the
-//! member (KIP-848), which no group here has: ignored; 10 names topics by id.
+//! member and its epoch (KIP-848), looked at in consumer groups alone; 10 names topics by id.
 
 use semel_types::{ErrorCode, GroupId, PartitionHandle, PartitionIndex};
 use semel_wire::{
@@ -16,6 +17,7 @@ use semel_wire::{
     },
 };
 
+use super::answer::group_code;
 use crate::{
     call::Asked,
     catalog::Topic,
@@ -57,7 +59,17 @@ struct Lookup<'a> {
 }
 
 impl Lookup<'_> {
+    /// May this member ask?
+    fn refused(&self, asked: &OffsetFetchGroup) -> Option<ErrorCode> {
+        let roster = self.state.groups.group(&self.group)?.consumer()?;
+        roster.check_read(asked.member_id.as_deref(), asked.member_epoch).err().map(group_code)
+    }
+
     fn group(&self, asked: &OffsetFetchGroup, version: i16) -> OffsetFetchGroupResponse {
+        if let Some(code) = self.refused(asked) {
+            let group_id = asked.group_id.clone();
+            return OffsetFetchGroupResponse { group_id, error_code: code.into(), ..Default::default() };
+        }
         let topics = match &asked.topics {
             None => self.all_with_ids(),
             Some(topics) => {

@@ -1,7 +1,7 @@
 //! DescribeGroups (key 15), versions 0 to 6.
 //!
 //! Behaviour: state, protocol and members of each group, from a copy of the state; what members said and got is told
-//! when the group is stable, as Kafka does. A group that does not exist is told as Dead.
+//! when the group is stable, as Kafka does. A group that does not exist, or speaks another protocol, is told as Dead.
 //! Version notes: 3 has authorized operations (all: there are no ACLs yet); 4 has static members; 6 tells a group that
 //! does not exist with 69.
 
@@ -36,7 +36,10 @@ fn describe(cut: &Cut, id: &Text, version: i16) -> DescribedGroup {
     let live = cut.groups.group(&key).map(|live| &**live);
     let nobody = Membership::default();
     let membership = match (cut.state.groups.group(&key), live) {
-        (Some(group), _) => group.membership(),
+        (Some(group), _) => match group.classic() {
+            Some(membership) => membership,
+            None => return unknown(id, version),
+        },
         (None, Some(live)) if live.is_rebalancing() => &nobody,
         (None, _) => return unknown(id, version),
     };
@@ -70,7 +73,7 @@ fn unknown(id: &Text, version: i16) -> DescribedGroup {
     if version < 6 {
         return group;
     }
-    let error_message = Some(Text::from("there is no such group"));
+    let error_message = Some(Text::from("there is no such classic group"));
     DescribedGroup { error_code: ErrorCode::GroupIdNotFound.into(), error_message, ..group }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! Behaviour: every group with members, offsets, or members on their way, from a copy of the state. Names of states
 //! and types in the filters are compared without regard to case; unknown ones match nothing.
-//! Version notes: 4 has states, 5 types; all groups here are `classic`.
+//! Version notes: 4 has states, 5 types (`classic`, `consumer`).
 
 use std::collections::BTreeMap;
 
-use semel_groups::{Membership, Phase};
+use semel_groups::{Group, Kind, Phase, Pulse};
 use semel_types::GroupId;
 use semel_wire::{
     Text,
@@ -16,26 +16,39 @@ use semel_wire::{
 use super::Reply;
 use crate::inquiry::Cut;
 
-const TYPE: &str = "classic";
-
 pub(super) fn answer(cut: &Cut, request: &ListGroupsRequest) -> Reply {
-    let nobody = Membership::default();
-    let rebalancing = cut.groups.groups().filter(|(_, live)| live.is_rebalancing());
-    let mut all: BTreeMap<&GroupId, &Membership> = rebalancing.map(|(id, _)| (id, &nobody)).collect();
-    all.extend(cut.state.groups.groups().map(|(id, group)| (id, group.membership())));
-    let listed = all.into_iter().map(|(id, membership)| {
-        let phase = Phase::of(membership, cut.groups.group(id).map(|live| &**live));
-        ListedGroup {
-            group_id: Text::from(id.as_str()),
-            protocol_type: Text::from(&**membership.protocol_type()),
-            group_state: Text::from(phase.name()),
-            group_type: Text::from(TYPE),
-        }
-    });
+    let nobody = Group::default();
+    let rebalancing = cut.groups.groups().filter(|(_, pulse)| is_rebalancing(pulse));
+    let mut all: BTreeMap<&GroupId, &Group> = rebalancing.map(|(id, _)| (id, &nobody)).collect();
+    all.extend(cut.state.groups.groups());
+    let listed = all.into_iter().map(|(id, group)| listed(cut, id, group));
     let wanted = |group: &ListedGroup| {
-        passes(&request.states_filter, &group.group_state) && passes(&request.types_filter, TYPE)
+        passes(&request.states_filter, &group.group_state) && passes(&request.types_filter, &group.group_type)
     };
     ListGroupsResponse { groups: listed.filter(wanted).collect(), ..Default::default() }.into()
+}
+
+fn is_rebalancing(pulse: &Pulse) -> bool {
+    match pulse {
+        Pulse::Classic(live) => live.is_rebalancing(),
+        Pulse::Consumer(_) => false,
+    }
+}
+
+fn listed(cut: &Cut, id: &GroupId, group: &Group) -> ListedGroup {
+    let (state, protocol_type) = match group.kind() {
+        Kind::Classic(membership) => {
+            let phase = Phase::of(membership, cut.groups.group(id).map(|live| &**live));
+            (phase.name(), &**membership.protocol_type())
+        }
+        Kind::Consumer(roster) => (roster.phase().name(), "consumer"),
+    };
+    ListedGroup {
+        group_id: Text::from(id.as_str()),
+        protocol_type: Text::from(protocol_type),
+        group_state: Text::from(state),
+        group_type: Text::from(group.kind().name()),
+    }
 }
 
 fn passes(filter: &[Text], value: &str) -> bool {

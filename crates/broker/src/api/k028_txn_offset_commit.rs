@@ -9,7 +9,7 @@
 
 use semel_eos::txn::Command;
 use semel_events::Protocol;
-use semel_groups::{Member, classic::check_commit};
+use semel_groups::Member;
 use semel_log::RoomClass;
 use semel_types::{ErrorCode, GroupId};
 use semel_wire::{
@@ -67,7 +67,9 @@ fn decide(
     let agreed = |refusal| Denied::Group(refusal);
     let (now, mut alive) = (step.context.now, None);
     step.decide_if_group::<Denied>(command, |state, volatile| {
-        alive = check_commit(&state.groups, volatile, &group, member, now).map_err(agreed)?;
+        let partitions = offsets.good.iter().map(|offset| offset.partition);
+        let checked = state.groups.check_commit(volatile, (&group, member), partitions, now);
+        alive = checked.map_err(agreed)?;
         Ok(())
     })?;
     step.note_alive(alive);

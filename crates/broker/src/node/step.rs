@@ -166,7 +166,13 @@ impl<'a> Step<'a> {
             | Event::GroupGenerationStarted(_)
             | Event::GroupAssigned(_)
             | Event::GroupMemberReplaced(_)
-            | Event::GroupMembersRemoved(_) => true,
+            | Event::GroupMembersRemoved(_)
+            | Event::ConsumerMemberChanged(_)
+            | Event::ConsumerEpochStarted(_)
+            | Event::ConsumerMemberReconciled(_)
+            | Event::ConsumerMembersRemoved(_)
+            | Event::ConsumerMemberReplaced(_)
+            | Event::GroupKindChanged(_) => true,
             Event::TransactionExtended(extended) => self.state().starts_transaction(extended),
             Event::TopicCreated(_)
             | Event::TopicDeleted(_)

@@ -216,7 +216,7 @@ impl World {
         if code == 0 {
             self.taken += 1;
             self.committed = self.next;
-            let present = self.broker.state().groups.group(&"g".into()).unwrap().membership();
+            let present = self.broker.state().groups.group(&"g".into()).unwrap().classic().unwrap();
             assert_eq!(who.generation, present.generation(), "a commit of an old generation");
             assert!(present.has(&who.id), "{} is no member any more", who.id);
             assert!(!self.left.contains(&who.id), "{} has left", who.id);
@@ -230,7 +230,8 @@ impl World {
 
     fn check(&self, before: i32) -> i32 {
         let group = self.broker.state().groups.group(&"g".into());
-        let generation = group.map_or(0, |group| group.membership().generation());
+        let generation =
+            group.and_then(|group| group.classic()).map_or(0, |membership| membership.generation());
         assert!(generation >= before, "the generation fell from {before} to {generation}");
         generation
     }

@@ -43,7 +43,13 @@ impl Coordinator {
             | Event::GroupMemberReplaced(_)
             | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
-            | Event::OffsetsDeleted(_) => {}
+            | Event::OffsetsDeleted(_)
+            | Event::ConsumerMemberChanged(_)
+            | Event::ConsumerEpochStarted(_)
+            | Event::ConsumerMemberReconciled(_)
+            | Event::ConsumerMembersRemoved(_)
+            | Event::ConsumerMemberReplaced(_)
+            | Event::GroupKindChanged(_) => {}
         }
     }
 

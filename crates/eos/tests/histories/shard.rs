@@ -267,7 +267,13 @@ fn is_synced(log: &[Event]) -> bool {
             | Event::ProducersShrunk(_)
             | Event::StubsDropped(_)
             | Event::GroupDeleted(_)
-            | Event::OffsetsDeleted(_),
+            | Event::OffsetsDeleted(_)
+            | Event::ConsumerMemberChanged(_)
+            | Event::ConsumerEpochStarted(_)
+            | Event::ConsumerMemberReconciled(_)
+            | Event::ConsumerMembersRemoved(_)
+            | Event::ConsumerMemberReplaced(_)
+            | Event::GroupKindChanged(_),
         ) => false,
         Some(Event::TransactionExtended(event)) => {
             let earlier = log[..log.len() - 1].iter().rev();

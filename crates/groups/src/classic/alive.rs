@@ -42,7 +42,7 @@ impl View<'_> {
 }
 
 fn view<'a>(state: &'a State, volatile: &'a Volatile, group: &GroupId) -> Option<View<'a>> {
-    let membership = state.group(group)?.membership();
+    let membership = state.group(group)?.classic()?;
     Some(View { membership, live: volatile.group(group).map(|live| &**live) })
 }
 

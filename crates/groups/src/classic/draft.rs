@@ -2,11 +2,11 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use semel_events::{Event, GroupProtocol};
+use semel_events::{Event, GroupKind, GroupKindChanged, GroupProtocol};
 use semel_types::{Context, GroupId, Now};
 
 use super::{Answer, Claim, Decision, Phase, Request, Settings};
-use crate::{Change, Live, MemberId, Membership, Refusal, State, Volatile, Waiter};
+use crate::{Change, Group, Live, MemberId, Membership, Pulse, Refusal, State, Volatile, Waiter};
 
 pub(super) struct Draft<'a> {
     pub(super) id: &'a GroupId,
@@ -39,7 +39,7 @@ impl<'a> Draft<'a> {
             waiter: request.waiter,
             exists: group.is_some(),
             holds_pending: group.is_some_and(|group| group.pending().next().is_some()),
-            membership: group.map(|group| group.membership().clone()).unwrap_or_default(),
+            membership: group.and_then(Group::classic).cloned().unwrap_or_default(),
             live: volatile.group(&request.group).map(|live| Live::clone(live)).unwrap_or_default(),
             events: Vec::new(),
             answers: Vec::new(),
@@ -67,6 +67,13 @@ impl<'a> Draft<'a> {
     pub(super) fn emit<E: Into<Event>>(&mut self, event: E, effect: impl FnOnce(&mut Membership, &E)) {
         effect(&mut self.membership, &event);
         self.events.push(event.into());
+    }
+
+    /// An empty group of another kind goes on as a classic one, from this epoch.
+    pub(super) fn make_classic(&mut self, epoch: i32) {
+        let (group, now) = (self.id.clone(), self.now());
+        let changed = GroupKindChanged { group, kind: GroupKind::Classic, epoch, now };
+        self.emit(changed, |membership, event| *membership = Membership::empty(event.epoch));
     }
 
     /// A member's session starts anew.
@@ -114,7 +121,8 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn finish(self) -> Decision {
-        let set = Change::Set { group: self.id.clone(), live: Arc::new(self.live) };
+        let live = Pulse::Classic(Arc::new(self.live));
+        let set = Change::Set { group: self.id.clone(), live };
         Decision { events: self.events, changes: alloc::vec![set], answers: self.answers }
     }
 }

@@ -21,7 +21,7 @@ mod rebalance;
 mod sync;
 mod tick;
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec, vec::Vec};
 
 use semel_events::{Blob, Event, GroupAssignment, GroupProtocol};
 use semel_types::{Context, DurationMs, GroupId};
@@ -242,12 +242,21 @@ pub fn decide(
     request: &Request,
     context: &Context,
 ) -> Decision {
+    let other = state.group(&request.group).filter(|group| group.classic().is_none());
+    if let Some(answer) = other.and_then(|group| foreign(request, group.is_empty())) {
+        return Decision { answers: vec![(request.waiter, answer)], ..Decision::default() };
+    }
     if let Command::Heartbeat { claim, generation } = &request.command {
         return alive::heartbeat(state, volatile, request, (claim, *generation), context.now);
     }
     let mut draft = Draft::new(state, volatile, settings, request, context);
     match &request.command {
-        Command::Join(join) => draft.join(join),
+        Command::Join(join) => {
+            if let Some(group) = other {
+                draft.make_classic(group.kind().epoch());
+            }
+            draft.join(join);
+        }
         Command::Sync { claim, generation, protocol, assignments } => {
             let answer = draft.sync(claim, *generation, protocol, assignments);
             if let Some(answer) = answer {
@@ -261,4 +270,19 @@ pub fn decide(
         Command::Disconnected => draft.disconnected(),
     }
     draft.finish()
+}
+
+/// What a group that speaks another protocol answers. `None`: an empty one, which becomes classic with its first member.
+fn foreign(request: &Request, is_empty: bool) -> Option<Answer> {
+    Some(match &request.command {
+        Command::Join(_) | Command::Delete if is_empty => return None,
+        Command::Join(join) => {
+            Answer::Join(Err((Refusal::InconsistentProtocol, Arc::clone(&join.claim.member))))
+        }
+        Command::Sync { .. } => Answer::Sync(Err(Refusal::UnknownMember)),
+        Command::Heartbeat { .. } => Answer::Heartbeat(Err(Refusal::UnknownMember)),
+        Command::Leave(claims) => Answer::Leave(claims.iter().map(|_| Err(Refusal::UnknownMember)).collect()),
+        Command::Delete => Answer::Delete(Err(Refusal::NonEmpty)),
+        Command::Tick | Command::Disconnected => return None,
+    })
 }

@@ -85,6 +85,12 @@ fn stamp_of(event: &Event) -> Now {
         | Event::GroupMembersRemoved(_)
         | Event::GroupDeleted(_)
         | Event::OffsetsDeleted(_)
+        | Event::ConsumerMemberChanged(_)
+        | Event::ConsumerEpochStarted(_)
+        | Event::ConsumerMemberReconciled(_)
+        | Event::ConsumerMembersRemoved(_)
+        | Event::ConsumerMemberReplaced(_)
+        | Event::GroupKindChanged(_)
         | Event::PendingOffsetsAdded(_) => panic!("the tests make no {}", event.name()),
     }
 }

@@ -158,7 +158,13 @@ fn check_payloads(events: &[Event], payloads: &[Payload]) {
         | Event::GroupMemberReplaced(_)
         | Event::GroupMembersRemoved(_)
         | Event::GroupDeleted(_)
-        | Event::OffsetsDeleted(_) => None,
+        | Event::OffsetsDeleted(_)
+        | Event::ConsumerMemberChanged(_)
+        | Event::ConsumerEpochStarted(_)
+        | Event::ConsumerMemberReconciled(_)
+        | Event::ConsumerMembersRemoved(_)
+        | Event::ConsumerMemberReplaced(_)
+        | Event::GroupKindChanged(_) => None,
     });
     let ended = events.iter().filter_map(|event| {
         if let Event::TransactionEnded(event) = event { Some(&event.markers) } else { None }
