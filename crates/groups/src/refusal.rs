@@ -57,9 +57,9 @@ pub enum Refusal {
     /// An undecided transaction carries an offset of this partition.
     UnstableOffset,
     /// The member is not in this epoch: it has to give everything up and join anew (KIP-848).
-    FencedEpoch,
+    FencedMember,
     /// The member has since got another epoch: ask again with that one (KIP-848).
-    StaleEpoch,
+    StaleMember,
     /// The static name belongs to a member that has not left (KIP-848).
     UnreleasedInstance,
     /// There is no such assignor.
@@ -90,8 +90,8 @@ impl fmt::Display for Refusal {
             Self::NonEmpty => "the group is not empty",
             Self::Subscribed => "members of the group read this topic",
             Self::UnstableOffset => "an undecided transaction carries this offset",
-            Self::FencedEpoch => "the member is not in this epoch: give everything up and join anew",
-            Self::StaleEpoch => "the member has since got another epoch",
+            Self::FencedMember => "the member is not in this epoch: give everything up and join anew",
+            Self::StaleMember => "the member has since got another epoch",
             Self::UnreleasedInstance => "the static name belongs to a member that has not left",
             Self::UnsupportedAssignor => "there is no such assignor",
             Self::InvalidPattern => "the pattern of topics is no regular expression",

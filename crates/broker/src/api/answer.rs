@@ -81,7 +81,7 @@ const KNOWS_ABORTABLE: &Since = &[
 const KNOWS_GROUP_NOT_FOUND: &Since = &[(ApiKey::OffsetCommit, 9), (ApiKey::TxnOffsetCommit, 6)];
 
 /// 113 STALE_MEMBER_EPOCH where 22 was told before (KIP-848, KIP-1319).
-const KNOWS_STALE_EPOCH: &Since =
+const KNOWS_STALE_MEMBER: &Since =
     &[(ApiKey::OffsetCommit, 9), (ApiKey::OffsetFetch, 9), (ApiKey::TxnOffsetCommit, 6)];
 
 fn knows(since: &Since, at: At) -> bool {
@@ -107,7 +107,7 @@ pub fn group_answer(refusal: semel_groups::Refusal, at: At) -> ErrorCode {
     if is_unknown && knows(KNOWS_GROUP_NOT_FOUND, at) {
         return ErrorCode::GroupIdNotFound;
     }
-    if refusal == semel_groups::Refusal::StaleEpoch && !knows(KNOWS_STALE_EPOCH, at) {
+    if refusal == semel_groups::Refusal::StaleMember && !knows(KNOWS_STALE_MEMBER, at) {
         return ErrorCode::IllegalGeneration;
     }
     group_code(refusal)
@@ -132,8 +132,8 @@ pub const fn group_code(refusal: semel_groups::Refusal) -> ErrorCode {
         R::NonEmpty => ErrorCode::NonEmptyGroup,
         R::Subscribed => ErrorCode::GroupSubscribedToTopic,
         R::UnstableOffset => ErrorCode::UnstableOffsetCommit,
-        R::FencedEpoch => ErrorCode::FencedMemberEpoch,
-        R::StaleEpoch => ErrorCode::StaleMemberEpoch,
+        R::FencedMember => ErrorCode::FencedMemberEpoch,
+        R::StaleMember => ErrorCode::StaleMemberEpoch,
         R::UnreleasedInstance => ErrorCode::UnreleasedInstanceId,
         R::UnsupportedAssignor => ErrorCode::UnsupportedAssignor,
         R::InvalidPattern => ErrorCode::InvalidRegularExpression,

@@ -32,7 +32,7 @@ pub(crate) fn check_commit(
             return Err(Refusal::NeedsEpochs);
         }
         let fresh = |partition| may_commit(seat, member.generation, partition);
-        return if partitions.all(fresh) { Ok(None) } else { Err(Refusal::StaleEpoch) };
+        return if partitions.all(fresh) { Ok(None) } else { Err(Refusal::StaleMember) };
     };
     if member.generation != Some(seat.member_epoch) {
         return Err(Refusal::IllegalGeneration);
@@ -57,7 +57,7 @@ impl Roster {
     /// May this member read offsets (upstream `ConsumerGroup.validateOffsetFetch`)? A request that names none may.
     ///
     /// # Errors
-    /// [`Refusal::UnknownMember`], [`Refusal::StaleEpoch`], of a member of the classic protocol
+    /// [`Refusal::UnknownMember`], [`Refusal::StaleMember`], of a member of the classic protocol
     /// [`Refusal::IllegalGeneration`].
     pub fn check_read(&self, member: Option<&str>, member_epoch: i32) -> Result<(), Refusal> {
         let Some(member) = member.or_else(|| (member_epoch >= 0).then_some("")) else { return Ok(()) };
@@ -65,7 +65,7 @@ impl Roster {
         match &seat.member.classic {
             _ if member_epoch == seat.member_epoch => Ok(()),
             Some(_) => Err(Refusal::IllegalGeneration),
-            None => Err(Refusal::StaleEpoch),
+            None => Err(Refusal::StaleMember),
         }
     }
 }
