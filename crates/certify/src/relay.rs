@@ -17,8 +17,12 @@ use semel_wire::{ApiKey, frame::PREFIX_BYTES};
 pub enum Action {
     /// The request reaches the broker, its answer is dropped, and the client's connection is cut.
     SwallowAnswer,
+    /// The request reaches the broker, its answer is dropped, and the connection stays.
+    DropAnswer,
     /// The request waits in the relay until [`Relay::release`].
     HoldRequest,
+    /// The request reaches the broker, its answer waits in the relay until [`Relay::release`].
+    HoldAnswer,
     /// The request is sent to the broker twice; both answers go to the client.
     DuplicateRequest,
     /// The request is dropped and the client's connection is cut.
@@ -61,11 +65,18 @@ impl Shared {
         let due = script.rules.iter().position(|rule| rule.api.get() == api_key && rule.nth == nth)?;
         let action = script.rules.remove(due).action;
         script.fired += 1;
-        if action == Action::HoldRequest {
+        if matches!(action, Action::HoldRequest) {
             script.held += 1;
         }
         self.changed.notify_all();
         Some(action)
+    }
+
+    /// Holds an answer that has come until it is released.
+    fn hold(&self) {
+        self.script().held += 1;
+        self.changed.notify_all();
+        self.wait_until(|script| script.released == script.held);
     }
 
     fn wait_until(&self, due: impl Fn(&Script) -> bool) {
@@ -112,7 +123,7 @@ impl Relay {
         script.rules.push(Rule { api, nth, action });
     }
 
-    /// Waits until a request is held.
+    /// Waits until a request or an answer is held.
     pub fn wait_held(&self) {
         self.shared.wait_until(|script| script.held > script.released);
     }
@@ -128,7 +139,7 @@ impl Relay {
         self.shared.script().fired
     }
 
-    /// Lets all held requests go on to the broker.
+    /// Lets everything that is held go on.
     pub fn release(&self) {
         let mut script = self.shared.script();
         script.released = script.held;
@@ -136,20 +147,20 @@ impl Relay {
     }
 }
 
-/// Correlation ids whose answers are to be swallowed, of one connection.
-type Swallowed = Arc<Mutex<Vec<i32>>>;
+/// Correlation ids whose answers meet an action, of one connection.
+type Marked = Arc<Mutex<Vec<(i32, Action)>>>;
 
 fn relay(client: TcpStream, target: &str, shared: &Arc<Shared>) -> io::Result<()> {
     let broker = TcpStream::connect(target)?;
     broker.set_nodelay(true)?;
     client.set_nodelay(true)?;
-    let swallowed = Swallowed::default();
+    let marked = Marked::default();
     let requests =
-        Direction { from: client.try_clone()?, to: broker.try_clone()?, swallowed: Arc::clone(&swallowed) };
-    let answers = Direction { from: broker, to: client, swallowed };
-    let shared = Arc::clone(shared);
+        Direction { from: client.try_clone()?, to: broker.try_clone()?, marked: Arc::clone(&marked) };
+    let answers = Direction { from: broker, to: client, marked };
+    let (shared, ours) = (Arc::clone(shared), Arc::clone(shared));
     thread::spawn(move || requests.run(|direction, frame| direction.request(&shared, frame)));
-    thread::spawn(move || answers.run(Direction::answer));
+    thread::spawn(move || answers.run(|direction, frame| direction.answer(&ours, frame)));
     Ok(())
 }
 
@@ -157,7 +168,7 @@ fn relay(client: TcpStream, target: &str, shared: &Arc<Shared>) -> io::Result<()
 struct Direction {
     from: TcpStream,
     to: TcpStream,
-    swallowed: Swallowed,
+    marked: Marked,
 }
 
 impl Direction {
@@ -176,8 +187,8 @@ impl Direction {
         let Some((api_key, correlation)) = head(frame) else { return self.to.write_all(frame) };
         match shared.action(api_key) {
             None => {}
-            Some(Action::SwallowAnswer) => {
-                self.swallowed.lock().unwrap_or_else(PoisonError::into_inner).push(correlation);
+            Some(action @ (Action::SwallowAnswer | Action::DropAnswer | Action::HoldAnswer)) => {
+                self.marked.lock().unwrap_or_else(PoisonError::into_inner).push((correlation, action));
             }
             Some(Action::HoldRequest) => shared.wait_until(|script| script.released == script.held),
             Some(Action::DuplicateRequest) => self.to.write_all(frame)?,
@@ -186,15 +197,23 @@ impl Direction {
         self.to.write_all(frame)
     }
 
-    fn answer(&mut self, frame: &[u8]) -> io::Result<()> {
-        let correlation = frame.get(PREFIX_BYTES..PREFIX_BYTES + 4).and_then(|bytes| bytes.try_into().ok());
-        let correlation = correlation.map(i32::from_be_bytes);
-        let swallowed = self.swallowed.lock().unwrap_or_else(PoisonError::into_inner);
-        if correlation.is_some_and(|correlation| swallowed.contains(&correlation)) {
-            return Err(io::ErrorKind::ConnectionAborted.into());
+    fn answer(&mut self, shared: &Shared, frame: &[u8]) -> io::Result<()> {
+        match self.action_on(frame) {
+            Some(Action::SwallowAnswer) => return Err(io::ErrorKind::ConnectionAborted.into()),
+            Some(Action::DropAnswer) => return Ok(()),
+            Some(Action::HoldAnswer) => shared.hold(),
+            None | Some(Action::HoldRequest | Action::DuplicateRequest | Action::CutBefore) => {}
         }
-        drop(swallowed);
         self.to.write_all(frame)
+    }
+
+    /// What this answer meets, once.
+    fn action_on(&self, frame: &[u8]) -> Option<Action> {
+        let correlation =
+            frame.get(PREFIX_BYTES..PREFIX_BYTES + 4)?.try_into().ok().map(i32::from_be_bytes)?;
+        let mut marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = marked.iter().position(|(id, _)| *id == correlation)?;
+        Some(marked.remove(due).1)
     }
 }
 

@@ -146,3 +146,31 @@ fn a_client_tells_an_answer_that_belongs_to_another_request() {
     let error = client.receive::<EndTxnRequest>(0).expect_err("not ours");
     assert!(matches!(error, ClientError::Correlation { due: 1, found: 9 }), "{error}");
 }
+
+#[test]
+fn a_held_answer_comes_once_it_is_released() {
+    let (address, asked) = broker();
+    let relay = Relay::start(&address).expect("a relay");
+    relay.on(ApiKey::EndTxn, 1, Action::HoldAnswer);
+    let mut client = Client::connect(relay.address()).expect("it listens");
+    client.send(&EndTxnRequest::default(), 0).expect("sent");
+    relay.wait_held();
+    assert_eq!(asked.recv(), Ok(ApiKey::EndTxn.get()), "the broker has it");
+    assert!(!client.has_answer().expect("connected"));
+    relay.release();
+    client.receive::<EndTxnRequest>(0).expect("answered");
+}
+
+#[test]
+fn a_dropped_answer_leaves_the_connection() {
+    let (address, asked) = broker();
+    let relay = Relay::start(&address).expect("a relay");
+    relay.on(ApiKey::EndTxn, 1, Action::DropAnswer);
+    let mut client = Client::connect(relay.address()).expect("it listens");
+    client.send(&EndTxnRequest::default(), 0).expect("sent");
+    assert_eq!(asked.recv(), Ok(ApiKey::EndTxn.get()), "the broker has it");
+    client.send(&ApiVersionsRequest::default(), 0).expect("the connection stays");
+    // What comes next belongs to the second request: the first one's answer is missing.
+    let error = client.receive::<EndTxnRequest>(0).expect_err("the first has none");
+    assert!(matches!(error, ClientError::Correlation { due: 1, found: 2 }), "{error}");
+}

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     ExitCode::from(match &arguments.command {
         Command::Serve(serve) => serve::run(serve, started),
         Command::Demo(demo) => cli::demo::run(demo),
+        Command::Certify(certify) => cli::certify::run(certify),
         Command::Txn(txn) => cli::ask::txn::run(txn),
         Command::Producers(producers) => cli::ask::producers::run(producers),
         Command::Fences(fences) => cli::ask::fences::run(fences),

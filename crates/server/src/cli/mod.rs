@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 pub mod ask;
+pub mod certify;
 pub mod config;
 pub mod demo;
 pub mod salvage;
@@ -28,6 +29,7 @@ const AFTER_HELP: &str = "Examples:
   semel serve                          a broker on 127.0.0.1:9092, data in ./semel-data
   semel serve --durability memory      nothing on disk, for tests
   semel demo                           see exactly-once kept, step by step
+  semel certify --bootstrap host:9092  which promises any Kafka-protocol broker keeps
   semel txn explain orders             who used a transactional id, who was fenced and why
   semel fences --follow                each fence as it happens
   semel lso orders:0                   what readers of committed records wait for
@@ -43,6 +45,8 @@ pub enum Command {
     Serve(serve::Serve),
     /// See exactly-once kept, step by step, on a broker of its own in a temporary directory.
     Demo(demo::Demo),
+    /// Judge any broker that speaks Kafka's protocol: which promises of exactly-once does it keep?
+    Certify(certify::Certify),
     /// Look at transactions and end them.
     Txn(ask::txn::TxnCommand),
     /// Show who writes to a topic's partitions, and where their open transactions start.

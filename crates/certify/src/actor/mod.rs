@@ -1,0 +1,167 @@
+//! Somebody who acts in a scenario: one connection, and the notation of a scenario as words.
+//!
+//! `A.init(x)`, `A.add(me, T-0)`, `A.produce(T-0, me, 0, ["a"])`, `A.end(me, Commit)`, `A.reads(T-0, ["a"])`: each word
+//! sends one request (or, where it says so, asks until a busy broker is done) and gives an [`Answer`] to be judged.
+//! Every exchange is noted in the scenario's [`Trace`]. What it does not do: judge (see [`Answer`]).
+
+mod groups;
+mod operator;
+pub mod produce;
+mod read;
+pub mod transact;
+
+use std::time::{Duration, Instant};
+
+use semel_types::{ProducerEpoch, ProducerId};
+use semel_wire::{Request, WireCode};
+
+pub use groups::GroupOffset;
+pub use operator::Marker;
+pub use read::Ends;
+pub use transact::Outcome;
+
+use crate::{
+    Answer, ClientError, Identity, Session, Trace,
+    scenario::Kept,
+    session::{Place, Versions},
+};
+
+/// How long a busy broker may take, and how long markers may take to arrive.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Between two questions to a broker that can only be asked.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Answers of a broker that asks to be asked again: 14, 15, 16, 51.
+pub(crate) const BUSY: [i16; 4] = [14, 15, 16, 51];
+
+/// Who writes: an identity, and the transactional id it belongs to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Producer {
+    /// The transactional id; `None` for a producer that is idempotent only.
+    pub id: Option<String>,
+    /// Producer id and epoch.
+    pub stamp: Identity,
+}
+
+impl Producer {
+    /// The same at another epoch.
+    #[must_use]
+    pub fn at_epoch(&self, epoch: i16) -> Self {
+        let epoch = ProducerEpoch::from_wire(epoch).unwrap_or_default();
+        Self { id: self.id.clone(), stamp: Identity { epoch, ..self.stamp } }
+    }
+
+    /// The same with another producer id.
+    #[must_use]
+    pub fn with_producer_id(&self, producer_id: i64) -> Self {
+        Self { id: self.id.clone(), stamp: Identity { id: ProducerId::new(producer_id), ..self.stamp } }
+    }
+
+    /// The same identity outside of any transaction.
+    #[must_use]
+    pub fn plain(&self) -> Self {
+        Self { id: None, stamp: self.stamp }
+    }
+
+    /// Its epoch.
+    #[must_use]
+    pub const fn epoch(&self) -> i16 {
+        self.stamp.epoch.get()
+    }
+
+    /// Its producer id.
+    #[must_use]
+    pub const fn producer_id(&self) -> i64 {
+        self.stamp.id.get()
+    }
+
+    /// The transactional id, empty for none.
+    pub(crate) fn id_or_empty(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
+    fn said(&self) -> String {
+        format!("producer {} epoch {}", self.producer_id(), self.epoch())
+    }
+}
+
+/// One connection with the words of a scenario.
+pub struct Actor {
+    name: String,
+    trace: Trace,
+    /// The connection, for what has no word here.
+    pub session: Session,
+}
+
+impl Actor {
+    /// Connects; `name` is how reports call it.
+    ///
+    /// # Errors
+    /// Nobody listens.
+    pub fn connect(name: &str, address: &str, trace: &Trace) -> Kept<Self> {
+        let session = Session::connect(address)?;
+        session.client.set_patience(PATIENCE)?;
+        Ok(Self { name: name.to_owned(), trace: trace.clone(), session })
+    }
+
+    /// Speaks other versions from here on.
+    #[must_use]
+    pub fn speaking(mut self, versions: Versions) -> Self {
+        self.session.versions = versions;
+        self
+    }
+
+    /// Speaks `transaction.version` 2 from here on.
+    #[must_use]
+    pub fn version_2(self) -> Self {
+        self.speaking(Versions::VERSION_2)
+    }
+
+    /// Sends any request; `said` is how a report calls it, `code` finds the answer's code.
+    pub fn ask<Q: Request>(
+        &mut self,
+        said: &str,
+        request: &Q,
+        version: i16,
+        code: impl FnOnce(&Q::Response) -> WireCode,
+    ) -> Answer<Q::Response> {
+        let came = self.session.client.call(request, version);
+        self.noted(format!("{said} v{version}"), came.map(|response| (code(&response), response)))
+    }
+
+    /// An answer of this actor, noted down.
+    fn noted<T>(&self, said: String, came: Result<(WireCode, T), ClientError>) -> Answer<T> {
+        Answer::noted(&self.trace, format!("{}: {said}", self.name), came)
+    }
+
+    /// Asks until the broker is no longer busy (14, 15, 16, 51), as every client does.
+    fn until_free<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let answer = ask(self);
+            let is_busy = answer.code().is_some_and(|code| BUSY.contains(&code));
+            if !is_busy || Instant::now() > deadline {
+                return answer;
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Asks again until a condition holds or [`PATIENCE`] is over; gives what was seen last.
+fn wait_for<T>(mut look: impl FnMut() -> Kept<T>, holds: impl Fn(&T) -> bool) -> Kept<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let seen = look()?;
+        if holds(&seen) || Instant::now() > deadline {
+            return Ok(seen);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Places for people.
+fn said(places: &[&Place]) -> String {
+    places.iter().map(|place| format!("{}-{}", place.topic, place.index)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,162 @@
+//! Brokers that a run may start, kill and restart.
+//!
+//! Two kinds: `semel serve` processes that the run starts for itself, any number side by side; and a broker that
+//! somebody else runs, with a command that kills and restarts it.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    process::{self, Command, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::{Failure, Server, scenario::Kept};
+
+/// A broker that can be killed and restarted.
+pub trait Host: Send {
+    /// Where it listens, as `host:port`.
+    fn address(&self) -> String;
+
+    /// Kills it at once (SIGKILL).
+    ///
+    /// # Errors
+    /// It could not be killed.
+    fn kill(&mut self) -> Kept;
+
+    /// Starts it again on the data it had, and waits until it serves.
+    ///
+    /// # Errors
+    /// It does not come up.
+    fn restart(&mut self) -> Kept;
+}
+
+/// Starts `semel serve` processes, each with a data directory of its own that is removed at the end.
+#[derive(Clone, Debug)]
+pub struct OwnServers {
+    program: PathBuf,
+}
+
+/// Settings of Apache Kafka that Semel has not because it needs none: it looks at once.
+const NOT_NEEDED: [&str; 4] = [
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    "transaction.remove.expired.transaction.cleanup.interval.ms",
+    "producer.id.expiration.check.interval.ms",
+    "offsets.retention.check.interval.ms",
+];
+
+impl OwnServers {
+    /// Servers of this program.
+    #[must_use]
+    pub fn of(program: &Path) -> Self {
+        Self { program: program.to_owned() }
+    }
+
+    /// Starts one.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn start(&self, settings: &[(&str, &str)]) -> Result<OwnServer, Failure> {
+        let directory = Directory::new()?;
+        let pairs = settings.iter().filter(|(name, _)| !NOT_NEEDED.contains(name));
+        let pairs: Vec<_> = pairs.map(|(name, value)| format!("{name}={value}")).collect();
+        let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
+        let server = Server::start(&self.program, &directory.0, &arguments)?;
+        Ok(OwnServer { server, _directory: directory })
+    }
+}
+
+/// One `semel serve`.
+pub struct OwnServer {
+    server: Server,
+    // Removed after the server has ended: fields are dropped in order.
+    _directory: Directory,
+}
+
+impl Host for OwnServer {
+    fn address(&self) -> String {
+        self.server.address().to_owned()
+    }
+
+    fn kill(&mut self) -> Kept {
+        self.server.kill()?;
+        Ok(())
+    }
+
+    fn restart(&mut self) -> Kept {
+        Ok(self.server.restart()?)
+    }
+}
+
+/// A directory that is removed with what is in it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> io::Result<Self> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = env::temp_dir().join(format!("semel-certify-{}-{number}", process::id()));
+        fs::create_dir_all(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system's own cleaning of temporary files.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A broker that somebody else runs, and the command that restarts it.
+///
+/// The command is given one of these words, and `CERTIFY_BOOTSTRAP` in its environment; it returns once it is done:
+/// `kill` (SIGKILL the broker), `restart` (start it again on the same data, as it was set before, until it serves),
+/// `settings KEY=VALUE ...` (restart it with these settings besides its own; with none: with its own).
+#[derive(Clone, Debug)]
+pub struct Commanded {
+    command: String,
+    address: String,
+}
+
+impl Commanded {
+    /// The broker at an address.
+    #[must_use]
+    pub fn new(command: &str, address: &str) -> Self {
+        Self { command: command.to_owned(), address: address.to_owned() }
+    }
+
+    /// Restarts it with further settings.
+    ///
+    /// # Errors
+    /// The command failed.
+    pub fn set(&self, settings: &[(&str, &str)]) -> Kept {
+        let pairs: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        self.run(&[&["settings"], pairs.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat())
+    }
+
+    fn run(&self, words: &[&str]) -> Kept {
+        let mut parts = self.command.split_whitespace();
+        let program = parts.next().ok_or_else(|| Failure::Failed("the restart command is empty".into()))?;
+        let mut command = Command::new(program);
+        command.args(parts).args(words).env("CERTIFY_BOOTSTRAP", &self.address);
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Failure::Failed(format!("`{} {}` ended with {status}", self.command, words.join(" "))))
+    }
+}
+
+impl Host for Commanded {
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    fn kill(&mut self) -> Kept {
+        self.run(&["kill"])
+    }
+
+    fn restart(&mut self) -> Kept {
+        self.run(&["restart"])
+    }
+}

@@ -1,0 +1,294 @@
+//! Runs scenarios, side by side where they may, and says how each ended.
+//!
+//! Invariants: a scenario has a time limit; what it made is removed, however it ended; one that could not be tried is
+//! [`Verdict::NotRun`] with its reason and never counted as kept.
+
+use std::{
+    any::Any,
+    collections::VecDeque,
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    Failure, Probe,
+    answer::Step,
+    host::{Commanded, Host, OwnServer, OwnServers},
+    probe::wait_until_serving,
+    scenario::{Kept, Needs, Scenario, Settings},
+};
+
+/// How a scenario ended.
+#[derive(Debug)]
+pub enum Verdict {
+    /// The promise was kept.
+    Kept,
+    /// It was not.
+    Broken(Failure),
+    /// It could not be tried; the text says why.
+    NotRun(String),
+}
+
+/// A scenario and how it ended.
+#[derive(Debug)]
+pub struct Finding {
+    /// What was tried.
+    pub scenario: &'static Scenario,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// The exchanges.
+    pub steps: Vec<Step>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Which broker is judged.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// One that listens, and the command that kills and restarts it, if there is one.
+    Listening {
+        /// `host:port`.
+        address: String,
+        /// See [`Commanded`].
+        restart_command: Option<String>,
+    },
+    /// `semel serve` processes that are started for it.
+    Own(OwnServers),
+}
+
+impl Target {
+    /// Servers of a program, started for the run.
+    #[must_use]
+    pub fn own(program: &Path) -> Self {
+        Self::Own(OwnServers::of(program))
+    }
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The scenarios, in the order of the report.
+    pub scenarios: Vec<&'static Scenario>,
+    /// Who is judged.
+    pub target: Target,
+    /// How many run side by side.
+    pub jobs: usize,
+    /// Longest time of one.
+    pub limit: Duration,
+}
+
+/// Runs a plan; `progress` hears of each scenario as it ends. The findings are in the order of the plan.
+///
+/// # Errors
+/// The broker cannot be reached at all.
+pub fn run(plan: &Plan, progress: &(dyn Fn(&Finding) + Sync)) -> Result<Vec<Finding>, Failure> {
+    let mut findings = match &plan.target {
+        Target::Own(servers) => run_on_own(plan, servers, progress)?,
+        Target::Listening { address, restart_command } => {
+            wait_until_answering(address)?;
+            run_on_listening(plan, address, restart_command.as_deref(), progress)?
+        }
+    };
+    findings.sort_by_key(|finding| plan.scenarios.iter().position(|one| one.id == finding.scenario.id));
+    Ok(findings)
+}
+
+/// Nobody may be at an address: that is said at once, not after a minute.
+fn wait_until_answering(address: &str) -> Kept {
+    crate::Client::connect(address)?;
+    wait_until_serving(address)
+}
+
+type Progress<'a> = &'a (dyn Fn(&Finding) + Sync);
+
+/// One scenario and where it runs.
+struct Job<'a> {
+    scenario: &'static Scenario,
+    ground: Ground<'a>,
+}
+
+/// Where a scenario runs.
+#[derive(Clone, Copy)]
+enum Ground<'a> {
+    /// On a broker beside others.
+    Shared(&'a str),
+    /// On a server started for it.
+    Fresh(&'a OwnServers, Settings),
+    /// Alone on a broker that is killed by command.
+    Commanded(&'a Commanded),
+}
+
+fn run_on_own(plan: &Plan, servers: &OwnServers, progress: Progress<'_>) -> Kept<Vec<Finding>> {
+    let shared = servers.start(&[])?;
+    let address = shared.address();
+    wait_until_serving(&address)?;
+    // Those with a server of their own take longest: they go first.
+    let (mut first, mut then) = (VecDeque::new(), VecDeque::new());
+    for scenario in &plan.scenarios {
+        match scenario.needs {
+            Needs::Nothing => then.push_back(Job { scenario, ground: Ground::Shared(&address) }),
+            Needs::Settings(settings) | Needs::Restart(settings) => {
+                first.push_back(Job { scenario, ground: Ground::Fresh(servers, settings) });
+            }
+        }
+    }
+    first.append(&mut then);
+    Ok(work_off(first, plan, plan.jobs, progress))
+}
+
+fn run_on_listening(
+    plan: &Plan,
+    address: &str,
+    command: Option<&str>,
+    progress: Progress<'_>,
+) -> Kept<Vec<Finding>> {
+    let shared = |scenario| Job { scenario, ground: Ground::Shared(address) };
+    let is_free = |scenario: &&&Scenario| scenario.needs == Needs::Nothing;
+    let (free, bound): (Vec<_>, Vec<_>) = plan.scenarios.iter().partition(is_free);
+    let mut findings = work_off(free.into_iter().map(shared).collect(), plan, plan.jobs, progress);
+    let Some(command) = command else {
+        let reason = "it needs a broker that can be restarted, and there is no --restart-command";
+        findings.extend(bound.into_iter().map(|scenario| not_run(scenario, reason, progress)));
+        return Ok(findings);
+    };
+    let commanded = Commanded::new(command, address);
+    let mut settings: Vec<Settings> = bound.iter().map(|scenario| settings_of(scenario)).collect();
+    settings.sort_unstable();
+    settings.dedup();
+    for settings in settings {
+        let now = bound.iter().filter(|scenario| settings_of(scenario) == settings);
+        let (alone, beside): (Vec<_>, Vec<_>) =
+            now.partition(|scenario| matches!(scenario.needs, Needs::Restart(_)));
+        if !settings.is_empty() {
+            commanded.set(settings)?;
+            wait_until_serving(address)?;
+        }
+        findings.extend(work_off(
+            beside.into_iter().copied().map(shared).collect(),
+            plan,
+            plan.jobs,
+            progress,
+        ));
+        let alone = alone.into_iter().map(|scenario| Job { scenario, ground: Ground::Commanded(&commanded) });
+        findings.extend(work_off(alone.collect(), plan, 1, progress));
+        if !settings.is_empty() {
+            commanded.set(&[])?;
+            wait_until_serving(address)?;
+        }
+    }
+    Ok(findings)
+}
+
+const fn settings_of(scenario: &Scenario) -> Settings {
+    match scenario.needs {
+        Needs::Nothing => &[],
+        Needs::Settings(settings) | Needs::Restart(settings) => settings,
+    }
+}
+
+fn not_run(scenario: &'static Scenario, reason: &str, progress: Progress<'_>) -> Finding {
+    let verdict = Verdict::NotRun(reason.to_owned());
+    let finding = Finding { scenario, verdict, steps: Vec::new(), took: Duration::ZERO };
+    progress(&finding);
+    finding
+}
+
+/// Several threads take one job after another.
+fn work_off(jobs: VecDeque<Job<'_>>, plan: &Plan, threads: usize, progress: Progress<'_>) -> Vec<Finding> {
+    let count = jobs.len().min(threads.max(1));
+    let (jobs, findings) = (Mutex::new(jobs), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..count {
+            scope.spawn(|| {
+                loop {
+                    let Some(job) = lock(&jobs).pop_front() else { return };
+                    let finding = play(&job, plan.limit);
+                    progress(&finding);
+                    lock(&findings).push(finding);
+                }
+            });
+        }
+    });
+    findings.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs one scenario within its time.
+fn play(job: &Job<'_>, limit: Duration) -> Finding {
+    let started = Instant::now();
+    let (verdict, steps) = match probe_for(job) {
+        Ok(probe) => watch(job.scenario, probe, limit),
+        Err(failure) => (Verdict::Broken(failure), Vec::new()),
+    };
+    Finding { scenario: job.scenario, verdict, steps, took: started.elapsed() }
+}
+
+fn probe_for(job: &Job<'_>) -> Kept<Probe> {
+    let prefix = prefix(job.scenario.id);
+    match job.ground {
+        Ground::Shared(address) => Probe::new(&prefix, address, None),
+        Ground::Commanded(commanded) => {
+            Probe::new(&prefix, &commanded.address(), Some(Box::new(commanded.clone())))
+        }
+        Ground::Fresh(servers, settings) => {
+            let server: OwnServer = servers.start(settings)?;
+            let address = server.address();
+            wait_until_serving(&address)?;
+            Probe::new(&prefix, &address, Some(Box::new(server)))
+        }
+    }
+}
+
+/// Starts all names of a scenario in this run.
+fn prefix(id: &str) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
+    format!("certify-{}-{now:x}", id.to_lowercase())
+}
+
+/// Waits for a scenario's end; one that does not end is left behind with its connections.
+fn watch(scenario: &'static Scenario, mut probe: Probe, limit: Duration) -> (Verdict, Vec<Step>) {
+    let (trace, leftovers) = (probe.trace(), probe.leftovers());
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || {
+        let run = std::panic::AssertUnwindSafe(|| (scenario.run)(&mut probe));
+        let outcome = std::panic::catch_unwind(run).unwrap_or_else(|panic| Err(broke_off(panic.as_ref())));
+        leftovers.remove(probe.address());
+        // Nobody waits any more after the time limit.
+        let _ = sender.send(outcome);
+    });
+    let outcome = match ended.recv_timeout(limit) {
+        Ok(outcome) => outcome,
+        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+            Err(out_of_time(&trace.steps(), limit))
+        }
+    };
+    let verdict = match outcome {
+        Ok(()) => Verdict::Kept,
+        Err(Failure::NotRun(reason)) => Verdict::NotRun(reason),
+        Err(failure) => Verdict::Broken(failure),
+    };
+    (verdict, trace.steps())
+}
+
+fn broke_off(panic: &(dyn Any + Send)) -> Failure {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    Failure::Failed(format!("the scenario itself broke off: {text}"))
+}
+
+fn out_of_time(steps: &[Step], limit: Duration) -> Failure {
+    let last = steps.last().map_or("nothing", |step| step.sent.as_str());
+    Failure::broken(
+        format!("the whole scenario; last answered: {last}"),
+        format!("no end within {limit:?}"),
+        "an end",
+    )
+}

@@ -1,0 +1,6 @@
+//! Area `clients`: what client libraries rely on.
+
+use crate::Scenario;
+
+/// This file's scenarios.
+pub(super) const ALL: &[&Scenario] = &[];

@@ -1,0 +1,170 @@
+//! `semel certify`: judges any broker that speaks Kafka's protocol, one promise at a time.
+//!
+//! The scenarios and the runner are in `semel-certify`, which knows nothing of Semel's inside; this file reads the
+//! command line, tells what came of it and gives the exit status.
+
+mod json;
+mod list;
+
+use std::{env, fs, io, io::IsTerminal, path::PathBuf, time::Duration};
+
+use clap::Args;
+use semel_certify::{
+    Failure, Scenario,
+    report::{Tally, divide, junit, text},
+    runner::{self, Finding, Plan, Target, Verdict},
+    scenarios,
+};
+
+use crate::{
+    cli::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, ask::EXIT_NOT_FOUND},
+    say,
+};
+
+/// Exit status: the broker cannot be reached.
+const EXIT_UNREACHABLE: u8 = EXIT_NOT_FOUND;
+
+const AFTER_HELP: &str = "Examples:
+  semel certify --bootstrap localhost:9092           judge the broker there
+  semel certify --own-server --strict                judge Semel itself, on servers started for it
+  semel certify --list --only 'dedup'                what would be tried, and on whose word
+  semel certify --only 'B0*' --only fencing --steps  some of it, with every exchange
+  semel certify --restart-command ./restart --junit report.xml
+
+The restart command is called with one more word, `kill` (SIGKILL the broker), `restart` (start it again on the same
+data) or `settings KEY=VALUE ...` (restart it with these settings, with none: with its own), and CERTIFY_BOOTSTRAP in its
+environment; it returns once that is done. Without it the scenarios that need it are not run, and said so.
+
+Exit status: 0 all of Kafka's promises are kept (with --strict the stricter ones, too), 1 one is broken, 2 wrong usage,
+3 the broker cannot be reached.";
+
+/// Judge any broker that speaks Kafka's protocol: which promises of exactly-once does it keep?
+#[derive(Args, Debug)]
+#[command(after_help = AFTER_HELP)]
+pub struct Certify {
+    /// Address of the broker to be judged; it should have one node and nothing that matters.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092", env = "SEMEL_BOOTSTRAP")]
+    bootstrap: String,
+    /// Judge Semel itself, on servers of this program that are started for the run.
+    #[arg(long, conflicts_with = "restart_command")]
+    own_server: bool,
+    /// Command that kills and restarts the broker; see below.
+    #[arg(long, value_name = "COMMAND")]
+    restart_command: Option<String>,
+    /// Only scenarios whose id or area is like this; `*` stands for anything. May be given often.
+    #[arg(long, value_name = "GLOB")]
+    only: Vec<String>,
+    /// Say what would be tried, try nothing.
+    #[arg(long)]
+    list: bool,
+    /// Stricter promises, which Apache Kafka does not keep, count for the exit status.
+    #[arg(long)]
+    strict: bool,
+    /// The broker is Apache Kafka: a stricter promise that it keeps is an error of this suite, and fails.
+    #[arg(long, conflicts_with = "strict")]
+    reference: bool,
+    /// How many scenarios run side by side.
+    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+    jobs: usize,
+    /// Longest time of one scenario, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    limit: u64,
+    /// Show the exchanges of every broken promise.
+    #[arg(long)]
+    steps: bool,
+    /// Machine-readable output: one object with every scenario.
+    #[arg(long)]
+    json: bool,
+    /// Write the result as JUnit XML, too.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+/// Runs the command; the exit status.
+pub fn run(certify: &Certify) -> u8 {
+    let chosen: Vec<_> = scenarios::all().into_iter().filter(|scenario| certify.wants(scenario)).collect();
+    if chosen.is_empty() {
+        say::note("no scenario has such an id or area; semel certify --list has them all");
+        return EXIT_USAGE;
+    }
+    if certify.list {
+        list::print(&chosen, certify.json);
+        return EXIT_OK;
+    }
+    let plan = match certify.plan(chosen) {
+        Ok(plan) => plan,
+        Err(error) => {
+            say::error(&error);
+            return EXIT_FAILED;
+        }
+    };
+    let is_watched = !certify.json && io::stderr().is_terminal();
+    match runner::run(&plan, &|finding| progress(finding, is_watched)) {
+        Ok(findings) => certify.tell(&findings),
+        Err(failure) => {
+            say::note(&format!("cannot reach a broker at {}: {failure}", certify.bootstrap));
+            EXIT_UNREACHABLE
+        }
+    }
+}
+
+impl Certify {
+    fn wants(&self, scenario: &Scenario) -> bool {
+        self.only.is_empty() || self.only.iter().any(|pattern| scenario.is_named(pattern))
+    }
+
+    fn plan(&self, scenarios: Vec<&'static Scenario>) -> io::Result<Plan> {
+        let target = if self.own_server {
+            Target::own(&env::current_exe()?)
+        } else {
+            let address = self.bootstrap.clone();
+            Target::Listening { address, restart_command: self.restart_command.clone() }
+        };
+        Ok(Plan { scenarios, target, jobs: self.jobs, limit: Duration::from_secs(self.limit) })
+    }
+
+    /// Prints the report and writes the files; the exit status.
+    fn tell(&self, findings: &[Finding]) -> u8 {
+        if self.json {
+            say::line(&json::document(findings).to_string());
+        } else {
+            say::line(text::report(findings).trim_end());
+            if self.steps {
+                findings.iter().filter(|one| matches!(one.verdict, Verdict::Broken(_))).for_each(tell_steps);
+            }
+        }
+        if let Some(file) = &self.junit
+            && let Err(error) = fs::write(file, junit::document(findings))
+        {
+            say::note(&format!("cannot write {}: {error}", file.display()));
+            return EXIT_FAILED;
+        }
+        self.status(findings)
+    }
+
+    fn status(&self, findings: &[Finding]) -> u8 {
+        let (kafka, stricter) = divide(findings);
+        let stricter = Tally::of(stricter);
+        let is_broken = Tally::of(kafka).broken > 0
+            || (self.strict && stricter.broken > 0)
+            || (self.reference && stricter.kept > 0);
+        if is_broken { EXIT_FAILED } else { EXIT_OK }
+    }
+}
+
+fn progress(finding: &Finding, is_watched: bool) {
+    let word = match &finding.verdict {
+        Verdict::Kept => "kept",
+        Verdict::Broken(Failure::Broken { .. } | Failure::Failed(_) | Failure::NotRun(_)) => "broken",
+        Verdict::NotRun(_) => "not run",
+    };
+    if is_watched {
+        let (id, title) = (finding.scenario.id, finding.scenario.title);
+        say::note(&format!("{word:<8} {id} {title} ({:.1} s)", finding.took.as_secs_f64()));
+    }
+}
+
+fn tell_steps(finding: &Finding) {
+    say::line(&format!("\n{} {}", finding.scenario.id, finding.scenario.title));
+    finding.steps.iter().for_each(|step| say::line(&format!("  {} -> {}", step.sent, step.came)));
+}

@@ -1,0 +1,63 @@
+//! `semel certify` as a user starts it: exit statuses, lists, files.
+
+use std::{
+    net::TcpListener,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+
+fn certify(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
+    command.arg("certify").args(arguments).env_remove("SEMEL_BOOTSTRAP");
+    command.output().expect("the program runs")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("one JSON object")
+}
+
+#[test]
+fn semel_keeps_a_promise_and_its_verdict_is_in_every_form() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("report.xml");
+    let junit = file.to_str().expect("a plain path");
+    let output =
+        certify(&["--own-server", "--strict", "--only", "B01", "--only", "S1", "--json", "--junit", junit]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+    let run = json(&output);
+    assert_eq!((&run["kafka"]["kept"], &run["stricter"]["kept"]), (&1.into(), &1.into()), "{run}");
+    let xml = std::fs::read_to_string(file).expect("it was written");
+    assert_eq!(xml.matches("<testcase ").count(), 2, "{xml}");
+    assert!(!xml.contains("<failure"), "{xml}");
+}
+
+#[test]
+fn a_scenario_that_needs_a_restart_is_not_run_without_the_command() {
+    let listed = json(&certify(&["--list", "--json"]));
+    let needs_restart = |scenario: &&Value| scenario["needs"] == "restart";
+    let all = listed["scenarios"].as_array().expect("a list");
+    let Some(scenario) = all.iter().find(needs_restart) else { panic!("there are such scenarios") };
+    let id = scenario["id"].as_str().expect("a text");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let server = semel_certify::Server::start(env!("CARGO_BIN_EXE_semel").as_ref(), directory.path(), &[])
+        .expect("it starts");
+    let output = certify(&["--bootstrap", server.address(), "--only", id, "--json"]);
+    let run = json(&output);
+    assert_eq!(run["scenarios"][0]["verdict"], "not run", "{run}");
+    assert!(run["scenarios"][0]["reason"]["text"].as_str().expect("a text").contains("--restart-command"));
+}
+
+#[test]
+fn wrong_usage_is_2_and_nobody_there_is_3() {
+    assert_eq!(certify(&["--only", "no-such-scenario"]).status.code(), Some(2));
+    assert_eq!(certify(&["--no-such-flag"]).status.code(), Some(2));
+    let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
+    assert_eq!(certify(&["--bootstrap", &format!("127.0.0.1:{port}")]).status.code(), Some(3));
+}
+
+#[test]
+fn reference_mode_fails_where_a_stricter_promise_is_kept() {
+    let output = certify(&["--own-server", "--reference", "--only", "S1"]);
+    assert_eq!(output.status.code(), Some(1), "a stricter promise that is kept is none");
+}
