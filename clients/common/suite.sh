@@ -12,9 +12,15 @@ set -euo pipefail
 suite=$(basename "$(cd "$(dirname "$0")" && pwd)")
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-cache=${SEMEL_CACHE:-${CARGO_TARGET_DIR:-$root/target}/clients}/$suite
-mkdir -p "$cache"
-cache=$(cd "$cache" && pwd)
+
+# Makes and prints the place of what a suite installs or builds.
+cache_of() {
+  local place=${SEMEL_CACHE:-${CARGO_TARGET_DIR:-$root/target}/clients}/$1
+  mkdir -p "$place"
+  (cd "$place" && pwd)
+}
+
+cache=$(cache_of "$suite")
 export PEER=${PEER:-semel}
 
 # Ends the suite with 77 (not run) where a tool of its toolchain is missing.
@@ -23,6 +29,13 @@ need() {
     command -v "$tool" >/dev/null || { echo "$suite: not run, $tool is missing"; exit 77; }
   done
 }
+
+# Installs and builds what the suite $1 needs, by its script `prepare`.
+prepare() (
+  here=$root/clients/$1 cache=$(cache_of "$1")
+  # shellcheck source=/dev/null
+  . "$here/prepare"
+)
 
 # Waits at most $1 seconds until the command behind it succeeds.
 await() {
@@ -98,10 +111,10 @@ stop_servers() {
   if [ "$status" = 0 ]; then say "ok server_stops"; else say "FAILED server_stops: exit status $status"; fi
 }
 
-# The limit only ends a suite that hangs; each is meant to take less than a minute.
+# The limit only ends a suite that hangs; each is meant to take less than a minute, or says another limit.
 run_checks() {
   local status=0
-  timeout 150 "$@" 2>&1 | tee -a "$work/lines" || status=$?
+  timeout "${limit_s:-150}" "$@" 2>&1 | tee -a "$work/lines" || status=$?
   [ "$status" = 0 ] || say "FAILED suite_ends: the program ended with status $status"
 }
 
@@ -149,6 +162,21 @@ judge() {
   trap end_processes EXIT
   touch "$work/lines"
   if [ -n "${BOOTSTRAP:-}" ]; then against_running "$@"; else against_semel "$@"; fi
+  conclude
+}
+
+# The same for a program that starts its own brokers, to kill them: SEMEL_BIN, or PEER=kafka for Apache Kafka.
+judge_killer() {
+  [ "$PEER" = kafka ] || [ -n "${SEMEL_BIN:-}" ] || { echo "$suite: set SEMEL_BIN, or PEER=kafka" >&2; exit 2; }
+  work=$(mktemp -d)
+  servers=() relay=
+  trap end_processes EXIT
+  touch "$work/lines"
+  run_checks "$@"
+  conclude
+}
+
+conclude() {
   echo "$(count ok) passed, $(count FAILED) failed, $(count skipped) skipped"
   [ "$(count ok)" -gt 0 ] && [ "$(count FAILED)" = 0 ]
 }

@@ -22,6 +22,9 @@ const (
 )
 
 func main() {
+	if len(os.Args) == 7 && os.Args[1] == "copy" {
+		copyTopic(os.Args[2], os.Args[3], os.Args[4], os.Args[5], os.Args[6])
+	}
 	check("idempotent_produce_to_one_partition", func(ctx context.Context) { idempotentProduce(ctx, 1) })
 	check("idempotent_produce_to_three_partitions", func(ctx context.Context) { idempotentProduce(ctx, 3) })
 	check("every_compression", everyCompression)

@@ -28,7 +28,7 @@ def copies_each_record_once(library, strategy):
     sender.flush(confluent.LIMIT_S)
     with tempfile.TemporaryFile() as output:
         start = lambda instance: subprocess.Popen(
-            [sys.executable, "-B", COPIER, library, BOOTSTRAP, source, target, group, f"{group}-{instance}", strategy],
+            [sys.executable, "-B", COPIER, library, strategy, BOOTSTRAP, source, target, group, f"{group}-{instance}"],
             stdout=output,
             stderr=output,
         )

@@ -20,8 +20,8 @@ import org.apache.kafka.common.TopicPartition;
 final class Groups {
     private static final int PARTITIONS = 3;
     private static final int COPIED = 3000;
-    private static final String RANGE = "org.apache.kafka.clients.consumer.RangeAssignor";
-    private static final String COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor";
+    private static final String RANGE = "Range";
+    private static final String COOPERATIVE = "CooperativeSticky";
 
     private final Broker broker;
 
@@ -75,8 +75,8 @@ final class Groups {
             throws Exception {
         String java = ProcessHandle.current().info().command().orElse("java");
         return new ProcessBuilder(java, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
-                System.getProperty("java.class.path"), Copier.class.getName(), broker.bootstrap(), source, target, group,
-                id, assignor)
+                System.getProperty("java.class.path"), Copier.class.getName(), assignor, broker.bootstrap(), source, target,
+                group, id)
                 .redirectErrorStream(true)
                 .redirectOutput(ProcessBuilder.Redirect.appendTo(output.toFile()))
                 .start();
