@@ -8,8 +8,10 @@ use semel_log::Proposal;
 use semel_types::{ConnectionNumber, Now, RequestToken, TopicName, TransactionalId};
 use semel_wire::api::{
     add_offsets_to_txn::AddOffsetsToTxnRequest, add_partitions_to_txn::AddPartitionsToTxnRequest,
+    alter_configs::AlterConfigsRequest, create_partitions::CreatePartitionsRequest,
     create_topics::CreateTopicsRequest, delete_groups::DeleteGroupsRequest,
-    delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest, heartbeat::HeartbeatRequest,
+    delete_records::DeleteRecordsRequest, delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest,
+    heartbeat::HeartbeatRequest, incremental_alter_configs::IncrementalAlterConfigsRequest,
     init_producer_id::InitProducerIdRequest, join_group::JoinGroupRequest, leave_group::LeaveGroupRequest,
     metadata::MetadataRequest, offset_commit::OffsetCommitRequest, offset_delete::OffsetDeleteRequest,
     offset_fetch::OffsetFetchRequest, sync_group::SyncGroupRequest,
@@ -90,6 +92,14 @@ pub enum Call {
     CreateTopics(Asked<CreateTopicsRequest>),
     /// DeleteTopics.
     DeleteTopics(Asked<DeleteTopicsRequest>),
+    /// DeleteRecords.
+    DeleteRecords(Asked<DeleteRecordsRequest>),
+    /// AlterConfigs.
+    AlterConfigs(Asked<AlterConfigsRequest>),
+    /// IncrementalAlterConfigs.
+    IncrementalAlterConfigs(Asked<IncrementalAlterConfigsRequest>),
+    /// CreatePartitions.
+    CreatePartitions(Asked<CreatePartitionsRequest>),
     /// InitProducerId.
     InitProducerId(Asked<InitProducerIdRequest>),
     /// AddPartitionsToTxn.
@@ -133,6 +143,10 @@ impl Call {
             | Self::OffsetDelete(_)
             | Self::CreateTopics(_)
             | Self::DeleteTopics(_)
+            | Self::DeleteRecords(_)
+            | Self::AlterConfigs(_)
+            | Self::IncrementalAlterConfigs(_)
+            | Self::CreatePartitions(_)
             | Self::InitProducerId(_)
             | Self::WriteTxnMarkers(_)
             | Self::Inquire(_)

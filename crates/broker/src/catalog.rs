@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 use semel_events::{
-    Decode, DecodeError, Encode, Event, Reader, Setting, TopicCreated, TopicDeleted, Visible,
+    Decode, DecodeError, Encode, Event, PartitionsAdded, Reader, Setting, TopicCreated, TopicDeleted, Visible,
 };
 use semel_types::{Now, PartitionHandle, PartitionIndex, ProducerId, TopicId, TopicName};
 
@@ -67,6 +67,13 @@ impl Topic {
     }
 }
 
+/// Partitions of a topic whose handles follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct HandleRun {
+    topic: TopicId,
+    first_index: u32,
+}
+
 /// All topics; cheap to clone.
 #[derive(Clone, Default)]
 pub struct Catalog {
@@ -74,8 +81,8 @@ pub struct Catalog {
     by_id: RedBlackTreeMapSync<TopicId, Arc<Topic>>,
     /// Existing names by their collision key.
     by_collision_key: RedBlackTreeMapSync<TopicName, TopicName>,
-    /// Topics by the first handle of each: handles of a topic follow each other.
-    by_first_handle: RedBlackTreeMapSync<PartitionHandle, Arc<Topic>>,
+    /// Runs of partitions by their first handles: what was made together follows each other.
+    by_first_handle: RedBlackTreeMapSync<PartitionHandle, HandleRun>,
     next_handle: PartitionHandle,
     /// The next unissued producer id at the latest deletion of a name.
     deleted: RedBlackTreeMapSync<TopicName, ProducerId>,
@@ -105,8 +112,9 @@ impl Catalog {
     /// The topic and partition that a handle names, while they exist.
     #[must_use]
     pub fn locate(&self, handle: PartitionHandle) -> Option<(&Arc<Topic>, PartitionIndex)> {
-        let (first, topic) = self.by_first_handle.range(..=handle).next_back()?;
-        let index = i32::try_from(handle.get() - first.get()).ok()?;
+        let (first, run) = self.by_first_handle.range(..=handle).next_back()?;
+        let topic = self.by_id.get(&run.topic)?;
+        let index = i32::try_from(run.first_index + (handle.get() - first.get())).ok()?;
         let index = PartitionIndex::new(index);
         topic.partition(index).filter(|found| *found == handle).map(|_| (topic, index))
     }
@@ -150,6 +158,18 @@ impl Catalog {
         TopicCreated { id, name, partitions, settings, may_have_forgotten, now }
     }
 
+    /// The event that gives a topic this many more partitions. The caller has checked the count.
+    #[must_use]
+    pub fn grow(&self, topic: &Topic, by: u32, now: Now) -> PartitionsAdded {
+        let first = self.next_handle.get();
+        PartitionsAdded {
+            id: topic.id(),
+            partitions: (first..first + by).map(PartitionHandle::new).collect(),
+            may_have_forgotten: topic.created.may_have_forgotten,
+            now,
+        }
+    }
+
     /// Handles that are left: a topic with more partitions cannot be made.
     #[must_use]
     pub fn handles_left(&self) -> u32 {
@@ -167,7 +187,15 @@ impl Catalog {
                 self.remove(event);
                 visible.push(Visible::TopicDeleted { id: event.id });
             }
+            Event::TopicSettingsChanged(event) => {
+                self.change(event.id, |topic| topic.settings.clone_from(&event.settings), visible);
+            }
+            Event::PartitionsAdded(event) => {
+                self.change(event.id, |topic| topic.partitions.extend(&event.partitions), visible);
+            }
             Event::ShardStarted(_)
+            | Event::RecordsDeleted(_)
+            | Event::GroupSettingsChanged(_)
             | Event::ProducerIdsReserved(_)
             | Event::BatchAppended(_)
             | Event::ProducersShrunk(_)
@@ -200,8 +228,10 @@ impl Catalog {
 
     fn insert(&mut self, created: TopicCreated) {
         let topic = Arc::new(Topic { limits: TopicLimits::of(&created.settings), created });
-        if let (Some(first), Some(last)) = (topic.partitions().first(), topic.partitions().last()) {
-            self.by_first_handle.insert_mut(*first, Arc::clone(&topic));
+        for (first, run) in runs(&topic) {
+            self.by_first_handle.insert_mut(first, run);
+        }
+        if let Some(last) = topic.partitions().iter().max() {
             self.next_handle = self.next_handle.max(last.next());
         }
         let name = topic.name().clone();
@@ -210,13 +240,26 @@ impl Catalog {
         self.by_name.insert_mut(name, topic);
     }
 
+    /// Changes a topic that exists, and tells readers.
+    fn change(&mut self, id: TopicId, change: impl FnOnce(&mut TopicCreated), visible: &mut Vec<Visible>) {
+        let Some(topic) = self.by_id.get(&id) else { return };
+        let mut created = topic.created.clone();
+        change(&mut created);
+        visible.push(Visible::TopicChanged {
+            id,
+            partitions: created.partitions.clone(),
+            settings: created.settings.clone(),
+        });
+        self.insert(created);
+    }
+
     fn remove(&mut self, event: &TopicDeleted) {
         let Some(topic) = self.by_id.get(&event.id).cloned() else { return };
         self.by_id.remove_mut(&event.id);
         self.by_name.remove_mut(topic.name());
         self.by_collision_key.remove_mut(&*collision_key(topic.name().as_str()));
-        if let Some(first) = topic.partitions().first() {
-            self.by_first_handle.remove_mut(first);
+        for (first, _) in runs(&topic) {
+            self.by_first_handle.remove_mut(&first);
         }
         self.remember_deleted(topic.name().clone(), event.next_unissued);
     }
@@ -265,6 +308,16 @@ impl Catalog {
         }
         Ok(catalog)
     }
+}
+
+/// The runs of a topic's handles.
+fn runs(topic: &Topic) -> impl Iterator<Item = (PartitionHandle, HandleRun)> + '_ {
+    let handles = topic.partitions();
+    let starts = move |at: usize| at == 0 || handles[at - 1].next() != handles[at];
+    (0..)
+        .zip(handles)
+        .filter(move |(at, _)| starts(*at as usize))
+        .map(|(first_index, first)| (*first, HandleRun { topic: topic.id(), first_index }))
 }
 
 fn created(event: &TopicCreated) -> Visible {
@@ -332,6 +385,28 @@ mod tests {
         let floor = ProducerId::new(DELETED_NAMES_MAX as i64 - 1);
         assert_eq!(make(&mut catalog, 1, "new", 1).may_have_forgotten, floor);
         assert_eq!(make(&mut catalog, 2, "one-more", 1).may_have_forgotten, ProducerId::new(5));
+    }
+
+    #[test]
+    fn a_topic_that_grows_is_found_by_its_new_handles() {
+        let mut catalog = Catalog::new();
+        make(&mut catalog, 1, "a", 2);
+        make(&mut catalog, 2, "b", 1);
+        let event = catalog.grow(catalog.topic("a").unwrap(), 2, NOW);
+        assert_eq!(event.partitions, [PartitionHandle::new(3), PartitionHandle::new(4)]);
+        catalog.apply(&event.into(), &mut Vec::new());
+        let mut bytes = Vec::new();
+        catalog.encode(&mut bytes);
+        for mut catalog in [catalog, Catalog::decode(&mut Reader::new(&bytes)).unwrap()] {
+            let (topic, index) = catalog.locate(PartitionHandle::new(4)).unwrap();
+            assert_eq!((topic.name().as_str(), index.get()), ("a", 3));
+            assert_eq!(catalog.locate(PartitionHandle::new(2)).unwrap().0.name().as_str(), "b");
+            delete(&mut catalog, 1, 0);
+            assert!(
+                [0, 1, 3, 4].iter().all(|handle| catalog.locate(PartitionHandle::new(*handle)).is_none())
+            );
+            assert_eq!(make(&mut catalog, 3, "c", 1).partitions, [PartitionHandle::new(5)]);
+        }
     }
 
     #[test]

@@ -11,14 +11,17 @@
 //! | [`node`] | the step function |
 //! | [`state`] | everything the log holds |
 //! | [`catalog`] | topics |
+//! | [`group_settings`] | settings of groups |
 //! | [`settings`] | every setting, once |
 #![forbid(unsafe_code)]
 
+mod alter;
 pub mod api;
 mod call;
 pub mod catalog;
 mod common;
 mod facts;
+pub mod group_settings;
 mod groups;
 mod inquiry;
 pub mod node;

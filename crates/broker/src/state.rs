@@ -9,10 +9,10 @@ use semel_events::{DecodeError, Event, Reader, TransactionExtended, Visible};
 use semel_log::{SnapshotSource, StateMachine};
 use semel_types::LogSequence;
 
-use crate::catalog::Catalog;
+use crate::{catalog::Catalog, group_settings::GroupSettings};
 
 /// Version of the written form.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Everything that the log holds.
 #[derive(Clone, Default)]
@@ -23,6 +23,8 @@ pub struct State {
     pub eos: semel_eos::State,
     /// Committed and pending offsets.
     pub groups: semel_groups::State,
+    /// Settings that groups were given.
+    pub group_settings: GroupSettings,
 }
 
 /// An invariant that does not hold.
@@ -49,6 +51,7 @@ impl State {
         self.catalog.apply(event, visible);
         self.eos.apply(sequence, event, visible);
         self.groups.apply(sequence, event);
+        self.group_settings.apply(event, visible);
     }
 
     /// Checks the whole state.
@@ -77,13 +80,15 @@ impl State {
 
     fn decode(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let version = reader.byte()?;
-        if version != VERSION {
+        if !(1..=VERSION).contains(&version) {
             return Err(DecodeError::NewerEvent { event: "state in a snapshot", version });
         }
         Ok(Self {
             catalog: Catalog::decode(reader)?,
             eos: semel_eos::State::decode(reader)?,
             groups: semel_groups::State::decode(reader)?,
+            // The first version had no settings of groups.
+            group_settings: if version >= 2 { GroupSettings::decode(reader)? } else { Default::default() },
         })
     }
 }
@@ -101,6 +106,7 @@ impl StateMachine for State {
     fn visible(&self, out: &mut Vec<Visible>) {
         self.catalog.visible(out);
         self.eos.visible(out);
+        self.group_settings.visible(out);
     }
 }
 
@@ -110,5 +116,6 @@ impl SnapshotSource for State {
         self.catalog.encode(out);
         self.eos.encode(out);
         self.groups.encode(out);
+        self.group_settings.encode(out);
     }
 }

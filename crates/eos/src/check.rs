@@ -60,6 +60,9 @@ impl State {
             Event::TransactionEnded(event) => {
                 event.markers.iter().take(16).try_for_each(|marker| self.check_one(marker.partition))
             }
+            Event::RecordsDeleted(event) => {
+                event.starts.iter().take(16).try_for_each(|start| self.check_one(start.partition))
+            }
             Event::ShardStarted(_)
             | Event::ProducerIdsReserved(_)
             | Event::TopicCreated(_)
@@ -76,6 +79,9 @@ impl State {
             | Event::GroupMemberReplaced(_)
             | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
+            | Event::TopicSettingsChanged(_)
+            | Event::PartitionsAdded(_)
+            | Event::GroupSettingsChanged(_)
             | Event::OffsetsDeleted(_)
             | Event::ConsumerMemberChanged(_)
             | Event::ConsumerEpochStarted(_)

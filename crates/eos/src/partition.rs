@@ -8,8 +8,8 @@
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use semel_events::{
-    AbortedTransaction, BatchAppended, Decode, DecodeError, Encode, Marker, Outcome, Reader, TopicCreated,
-    TopicDeleted, TransactionEnded, Visible, codec::put_unsigned,
+    AbortedTransaction, BatchAppended, Decode, DecodeError, Encode, Marker, Outcome, PartitionsAdded, Reader,
+    RecordsDeleted, TopicCreated, TopicDeleted, TransactionEnded, Visible, codec::put_unsigned,
 };
 use semel_types::{LeaderEpoch, Offset, PartitionHandle, ProducerId};
 
@@ -136,6 +136,16 @@ impl PartitionState {
         Some(first)
     }
 
+    /// Gives up what lies below `start`. Of the leader epochs the one that `start` was written in stays.
+    fn start_at(&mut self, start: Offset) {
+        self.log_start = self.log_start.max(start.min(self.next_offset));
+        let start = self.log_start;
+        let dead = self.leader_epochs.partition_point(|one| one.first_offset <= start).saturating_sub(1);
+        if dead > 0 {
+            Arc::make_mut(&mut self.leader_epochs).drain(..dead);
+        }
+    }
+
     fn positions(&self, partition: PartitionHandle) -> Visible {
         Visible::Positions {
             partition,
@@ -233,6 +243,21 @@ impl Partitions {
     pub(crate) fn apply_created(&mut self, event: &TopicCreated) {
         for partition in &event.partitions {
             self.insert(*partition, PartitionState::new(event.may_have_forgotten));
+        }
+    }
+
+    pub(crate) fn apply_added(&mut self, event: &PartitionsAdded) {
+        for partition in &event.partitions {
+            self.insert(*partition, PartitionState::new(event.may_have_forgotten));
+        }
+    }
+
+    /// Open transactions keep their first offsets; the last stable offset does not go below the start.
+    pub(crate) fn apply_records_deleted(&mut self, event: &RecordsDeleted, visible: &mut Vec<Visible>) {
+        for start in &event.starts {
+            let Some(state) = self.get_mut(start.partition) else { continue };
+            state.start_at(start.offset);
+            visible.push(state.positions(start.partition));
         }
     }
 

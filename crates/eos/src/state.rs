@@ -72,6 +72,8 @@ impl State {
                 self.partitions.apply_deleted(event);
                 self.producers.apply_topic_deleted();
             }
+            Event::RecordsDeleted(event) => self.partitions.apply_records_deleted(event, visible),
+            Event::PartitionsAdded(event) => self.partitions.apply_added(event),
             Event::BatchAppended(event) => self.apply_appended(sequence, event, visible),
             Event::ProducersShrunk(event) => self.producers.apply_shrunk(event, &self.partitions),
             Event::StubsDropped(event) => self.apply_stubs_dropped(event),
@@ -90,6 +92,8 @@ impl State {
             | Event::GroupMemberReplaced(_)
             | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
+            | Event::TopicSettingsChanged(_)
+            | Event::GroupSettingsChanged(_)
             | Event::OffsetsDeleted(_)
             | Event::ConsumerMemberChanged(_)
             | Event::ConsumerEpochStarted(_)
@@ -268,6 +272,10 @@ fn time_of(event: &Event) -> Option<Now> {
         Event::GroupMembersRemoved(event) => Some(event.now),
         Event::GroupDeleted(event) => Some(event.now),
         Event::OffsetsDeleted(event) => Some(event.now),
+        Event::RecordsDeleted(event) => Some(event.now),
+        Event::TopicSettingsChanged(event) => Some(event.now),
+        Event::PartitionsAdded(event) => Some(event.now),
+        Event::GroupSettingsChanged(event) => Some(event.now),
         Event::ConsumerMemberChanged(event) => Some(event.now),
         Event::ConsumerEpochStarted(event) => Some(event.now),
         Event::ConsumerMemberReconciled(event) => Some(event.now),

@@ -18,6 +18,9 @@ mod e001_shard_started;
 mod e002_producer_ids_reserved;
 mod e003_topic_created;
 mod e004_topic_deleted;
+mod e005_records_deleted;
+mod e006_topic_settings_changed;
+mod e007_partitions_added;
 mod e010_batch_appended;
 mod e011_producers_shrunk;
 mod e012_stubs_dropped;
@@ -39,6 +42,7 @@ mod e040_consumer_member_reconciled;
 mod e041_consumer_members_removed;
 mod e042_consumer_member_replaced;
 mod e043_group_kind_changed;
+mod e050_group_settings_changed;
 mod visible;
 
 pub use blob::Blob;
@@ -47,6 +51,9 @@ pub use e001_shard_started::ShardStarted;
 pub use e002_producer_ids_reserved::ProducerIdsReserved;
 pub use e003_topic_created::{Setting, TopicCreated};
 pub use e004_topic_deleted::TopicDeleted;
+pub use e005_records_deleted::{LogStart, RecordsDeleted};
+pub use e006_topic_settings_changed::TopicSettingsChanged;
+pub use e007_partitions_added::PartitionsAdded;
 pub use e010_batch_appended::{BatchAppended, BatchProducer};
 pub use e011_producers_shrunk::ProducersShrunk;
 pub use e012_stubs_dropped::StubsDropped;
@@ -68,6 +75,7 @@ pub use e040_consumer_member_reconciled::{ConsumerMemberReconciled, ConsumerProg
 pub use e041_consumer_members_removed::ConsumerMembersRemoved;
 pub use e042_consumer_member_replaced::ConsumerMemberReplaced;
 pub use e043_group_kind_changed::{GroupKind, GroupKindChanged};
+pub use e050_group_settings_changed::GroupSettingsChanged;
 pub use visible::{AbortedTransaction, Visible};
 
 define::events! {
@@ -75,6 +83,9 @@ define::events! {
     2 ProducerIdsReserved, version 1;
     3 TopicCreated, version 1;
     4 TopicDeleted, version 1;
+    5 RecordsDeleted, version 1;
+    6 TopicSettingsChanged, version 1;
+    7 PartitionsAdded, version 1;
     10 BatchAppended, version 1;
     11 ProducersShrunk, version 1;
     12 StubsDropped, version 1;
@@ -96,6 +107,7 @@ define::events! {
     41 ConsumerMembersRemoved, version 1;
     42 ConsumerMemberReplaced, version 1;
     43 GroupKindChanged, version 1;
+    50 GroupSettingsChanged, version 1;
 }
 
 #[cfg(test)]

@@ -44,6 +44,22 @@ fn member() -> GroupMember {
     }
 }
 
+fn setting() -> Setting {
+    Setting { name: "retention.ms".to_string(), value: "1".to_string() }
+}
+
+/// Those of what an administrator changes.
+fn admin_samples() -> Vec<Event> {
+    let (now, id) = (Now::from_ms(6), TopicId::new([8; 16]));
+    let partition = PartitionHandle::new(u32::MAX);
+    vec![
+        RecordsDeleted { starts: vec![LogStart { partition, offset: Offset::new(1 << 50) }], now }.into(),
+        TopicSettingsChanged { id, settings: vec![setting()], now }.into(),
+        PartitionsAdded { id, partitions: vec![partition], may_have_forgotten: ProducerId::new(77), now }
+            .into(),
+    ]
+}
+
 /// Those of groups.
 fn group_samples() -> Vec<Event> {
     let (now, group) = (Now::from_ms(5), GroupId::from("g"));
@@ -68,7 +84,8 @@ fn group_samples() -> Vec<Event> {
         GroupMemberReplaced { group: group.clone(), old: Arc::from("m"), member: member(), now }.into(),
         GroupMembersRemoved { group: group.clone(), members: vec![Arc::from("m")], now }.into(),
         GroupDeleted { group: group.clone(), now }.into(),
-        OffsetsDeleted { group, partitions: vec![PartitionHandle::new(3)], now }.into(),
+        OffsetsDeleted { group: group.clone(), partitions: vec![PartitionHandle::new(3)], now }.into(),
+        GroupSettingsChanged { group, settings: vec![setting()], now }.into(),
     ]
 }
 
@@ -141,7 +158,7 @@ fn samples() -> Vec<Event> {
             id: TopicId::new([7; 16]),
             name: TopicName::from("orders"),
             partitions: partitions.clone(),
-            settings: vec![Setting { name: "retention.ms".to_string(), value: "1".to_string() }],
+            settings: vec![setting()],
             may_have_forgotten: ProducerId::new(0),
             now,
         }
@@ -220,7 +237,7 @@ fn samples() -> Vec<Event> {
 
 #[test]
 fn every_event_survives_its_written_form() {
-    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()) {
+    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples()) {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         let mut reader = Reader::new(&bytes);
@@ -231,7 +248,7 @@ fn every_event_survives_its_written_form() {
 
 #[test]
 fn an_event_cut_anywhere_is_refused() {
-    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()) {
+    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples()) {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         for cut in 0..bytes.len() {

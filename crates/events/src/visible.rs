@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use semel_types::{LeaderEpoch, Offset, PartitionHandle, ProducerId, TopicId, TopicName};
+use semel_types::{GroupId, LeaderEpoch, Offset, PartitionHandle, ProducerId, TopicId, TopicName};
 
 use crate::Setting;
 
@@ -60,6 +60,22 @@ pub enum Visible {
         /// Its partitions in order.
         partitions: Vec<PartitionHandle>,
         /// Settings that differ from the defaults.
+        settings: Vec<Setting>,
+    },
+    /// A topic grew, or has other settings from here on.
+    TopicChanged {
+        /// Its id.
+        id: TopicId,
+        /// Its partitions in order; those that are new follow the others.
+        partitions: Vec<PartitionHandle>,
+        /// Settings that differ from the defaults.
+        settings: Vec<Setting>,
+    },
+    /// A group has other settings from here on.
+    GroupSettings {
+        /// The group.
+        group: GroupId,
+        /// Settings that differ from the defaults; none forgets it.
         settings: Vec<Setting>,
     },
     /// A topic and all its partitions are gone.

@@ -190,6 +190,10 @@ impl State {
             | Event::StubsDropped(_)
             | Event::TransactionalIdInitialized(_)
             | Event::TransactionExtended(_)
+            | Event::RecordsDeleted(_)
+            | Event::TopicSettingsChanged(_)
+            | Event::PartitionsAdded(_)
+            | Event::GroupSettingsChanged(_)
             | Event::TransactionalIdExpired(_) => {}
         }
     }

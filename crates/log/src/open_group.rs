@@ -149,6 +149,8 @@ impl OpenGroup {
             Visible::Positions { .. }
             | Visible::EpochStarted { .. }
             | Visible::TopicCreated { .. }
+            | Visible::TopicChanged { .. }
+            | Visible::GroupSettings { .. }
             | Visible::TopicDeleted { .. } => None,
         });
         entries.collect()

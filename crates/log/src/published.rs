@@ -8,7 +8,7 @@
 use std::{mem, ops::Deref, sync::Arc, task::Waker};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use semel_events::Visible;
+use semel_events::{Setting, Visible};
 use semel_types::{LeaderEpoch, LogSequence, PartitionHandle, PartitionIndex, TopicId};
 
 use crate::{
@@ -97,7 +97,9 @@ impl Published {
         let mut change = Change::default();
         let mut changed: Vec<_> = extents.iter().map(|extent| extent.partition).collect();
         // A topic may be made, written to and deleted by one group: first what makes, then extents, then the rest.
-        let is_creation = |visible: &Visible| matches!(visible, Visible::TopicCreated { .. });
+        let is_creation = |visible: &Visible| {
+            matches!(visible, Visible::TopicCreated { .. } | Visible::TopicChanged { .. })
+        };
         let (creations, rest) = if visible.iter().any(is_creation) {
             visible.into_iter().partition(is_creation)
         } else {
@@ -208,12 +210,20 @@ impl View {
             Visible::TopicCreated { id, name, partitions, settings } => {
                 self.create(TopicView { id, name, partitions, settings });
             }
+            Visible::TopicChanged { id, partitions, settings } => self.change(id, partitions, settings),
+            Visible::GroupSettings { group, settings } => self.catalog.set_group(group, settings),
             Visible::TopicDeleted { id } => self.delete(id, change),
         }
     }
 
     fn create(&mut self, topic: TopicView) {
-        for (index, handle) in (0..).zip(&topic.partitions) {
+        self.add_partitions(&topic, 0);
+        self.catalog.insert(Arc::new(topic));
+    }
+
+    /// Makes the partitions of a topic from this one on.
+    fn add_partitions(&mut self, topic: &TopicView, first: usize) {
+        for (index, handle) in (0..).zip(&topic.partitions).skip(first) {
             let slot = handle.get() as usize;
             if self.partitions.len() <= slot {
                 self.partitions.resize_with(slot + 1, || None);
@@ -221,7 +231,13 @@ impl View {
             let view = PartitionView::new(topic.id, PartitionIndex::new(index));
             self.partitions[slot] = Some(Box::new(view));
         }
-        self.catalog.insert(Arc::new(topic));
+    }
+
+    fn change(&mut self, id: TopicId, partitions: Vec<PartitionHandle>, settings: Vec<Setting>) {
+        let Some(before) = self.catalog.topic_by_id(id).cloned() else { return };
+        let changed = TopicView { id, name: before.name.clone(), partitions, settings };
+        self.add_partitions(&changed, before.partitions.len());
+        self.catalog.insert(Arc::new(changed));
     }
 
     fn delete(&mut self, id: TopicId, change: &mut Change) {

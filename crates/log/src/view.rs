@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 use semel_events::{AbortedTransaction, Setting};
-use semel_types::{LeaderEpoch, LogSequence, Offset, PartitionHandle, PartitionIndex, TopicId, TopicName};
+use semel_types::{
+    GroupId, LeaderEpoch, LogSequence, Offset, PartitionHandle, PartitionIndex, TopicId, TopicName,
+};
 
 use crate::{
     extents::{ExtentList, FileNumber, Placed},
@@ -35,11 +37,14 @@ pub struct TopicView {
 pub struct Catalog {
     by_name: RedBlackTreeMapSync<TopicName, Arc<TopicView>>,
     by_id: RedBlackTreeMapSync<TopicId, Arc<TopicView>>,
+    /// Settings of groups that have any of their own.
+    groups: RedBlackTreeMapSync<GroupId, Arc<Vec<Setting>>>,
 }
 
 impl Default for Catalog {
     fn default() -> Self {
-        Self { by_name: RedBlackTreeMapSync::new_sync(), by_id: RedBlackTreeMapSync::new_sync() }
+        let (by_name, by_id) = (RedBlackTreeMapSync::new_sync(), RedBlackTreeMapSync::new_sync());
+        Self { by_name, by_id, groups: RedBlackTreeMapSync::new_sync() }
     }
 }
 
@@ -71,6 +76,25 @@ impl Catalog {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
+    }
+
+    /// Settings that a group was given, whether it exists or not.
+    #[must_use]
+    pub fn group_settings(&self, group: &GroupId) -> &[Setting] {
+        self.groups.get(group).map_or(&[], |settings| settings.as_slice())
+    }
+
+    /// Groups that have settings of their own, by name.
+    pub fn groups_with_settings(&self) -> impl Iterator<Item = &GroupId> {
+        self.groups.keys()
+    }
+
+    pub(crate) fn set_group(&mut self, group: GroupId, settings: Vec<Setting>) {
+        if settings.is_empty() {
+            self.groups.remove_mut(&group);
+        } else {
+            self.groups.insert_mut(group, Arc::new(settings));
+        }
     }
 
     pub(crate) fn insert(&mut self, topic: Arc<TopicView>) {

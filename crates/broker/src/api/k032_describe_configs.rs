@@ -1,17 +1,18 @@
 //! DescribeConfigs (key 32), versions 1 to 4.
 //!
-//! Behaviour: settings of topics (type 2) and of this broker (type 4, by its node id; the empty name is the cluster's
-//! dynamic defaults, of which there are none). An unknown topic is 3, a bad name 17, another broker or type 42. A
-//! setting without effect yet is told too; the documentation says so. Nothing can be altered yet, so all are read-only.
+//! Behaviour: settings of topics (type 2), of groups (type 32, whether the group exists or not) and of this broker (type
+//! 4, by its node id; the empty name is the cluster's dynamic defaults, of which there are none). An unknown topic is 3,
+//! a bad name 17, another broker or type and a group without name 42. A setting without effect yet is told too; the
+//! documentation says so. The broker's are read-only.
 //! Version notes: 1 can ask for synonyms; 3 for types and documentation.
 
 use semel_log::Catalog;
-use semel_types::{ErrorCode, TopicName};
+use semel_types::{ErrorCode, GroupId, TopicName};
 use semel_wire::{
     Text,
     api::describe_configs::{
         DescribeConfigsEntry, DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse,
-        DescribeConfigsResult, DescribeConfigsSynonym, RESOURCE_BROKER, RESOURCE_TOPIC,
+        DescribeConfigsResult, DescribeConfigsSynonym, RESOURCE_BROKER, RESOURCE_GROUP, RESOURCE_TOPIC,
     },
 };
 
@@ -22,6 +23,7 @@ use crate::{
     facts::Facts,
     settings::{
         BROKER, Definition, Effect, Settings, Source,
+        group::GROUP,
         topic::{TOPIC, TopicDefinition, TopicSource, effective},
     },
     topic_name,
@@ -30,6 +32,7 @@ use crate::{
 const SOURCE_TOPIC: i8 = 1;
 const SOURCE_BROKER: i8 = 4;
 const SOURCE_DEFAULT: i8 = 5;
+const SOURCE_GROUP: i8 = 8;
 
 /// The number of a topic setting's source.
 pub(super) const fn topic_source(source: TopicSource) -> i8 {
@@ -83,7 +86,16 @@ fn configs(
             let unknown = || (ErrorCode::UnknownTopicOrPartition, format!("there is no topic {name}"));
             let topic = catalog.topic(&TopicName::new(name)).ok_or_else(unknown)?;
             let known = TOPIC.iter().filter(|definition| wanted(&definition.definition));
-            Ok(known.map(|one| topic_entry(one, &topic.settings, &facts.settings, request)).collect())
+            let own = Own { given: &topic.settings, source: SOURCE_TOPIC };
+            Ok(known.map(|one| own.entry(one, &facts.settings, request)).collect())
+        }
+        RESOURCE_GROUP if name.is_empty() => {
+            Err((ErrorCode::InvalidRequest, "a group's name is not empty".to_owned()))
+        }
+        RESOURCE_GROUP => {
+            let own = Own { given: catalog.group_settings(&GroupId::new(name)), source: SOURCE_GROUP };
+            let known = GROUP.iter().filter(|definition| wanted(&definition.definition));
+            Ok(known.map(|one| own.entry(one, &facts.settings, request)).collect())
         }
         RESOURCE_BROKER if name.is_empty() => Ok(Vec::new()),
         RESOURCE_BROKER if name.parse() == Ok(facts.settings.node_id()) => {
@@ -114,46 +126,54 @@ fn entry(definition: &Definition, request: &DescribeConfigsRequest) -> DescribeC
     }
 }
 
-fn topic_entry(
-    topic: &TopicDefinition,
-    given: &[semel_events::Setting],
-    settings: &Settings,
-    request: &DescribeConfigsRequest,
-) -> DescribeConfigsEntry {
-    let (value, source) = effective(topic, given, settings);
-    let synonyms = if request.include_synonyms { topic_synonyms(topic, given, settings) } else { Vec::new() };
-    DescribeConfigsEntry {
-        value: Some(Text::from(&*value)),
-        config_source: topic_source(source),
-        synonyms,
-        ..entry(&topic.definition, request)
-    }
+/// What a topic or a group was given, and the number of that source.
+struct Own<'a> {
+    given: &'a [semel_events::Setting],
+    source: i8,
 }
 
-/// The value in each source, the one in force first.
-fn topic_synonyms(
-    topic: &TopicDefinition,
-    given: &[semel_events::Setting],
-    settings: &Settings,
-) -> Vec<DescribeConfigsSynonym> {
-    let mut synonyms = Vec::new();
-    let mut add = |name: &str, value: &str, source| {
-        synonyms.push(DescribeConfigsSynonym {
-            name: Text::from(name),
-            value: Some(Text::from(value)),
-            source,
-        });
-    };
-    if let Some(own) = given.iter().find(|setting| setting.name == topic.definition.name) {
-        add(topic.definition.name, &own.value, SOURCE_TOPIC);
+impl Own<'_> {
+    fn entry(
+        &self,
+        definition: &TopicDefinition,
+        settings: &Settings,
+        request: &DescribeConfigsRequest,
+    ) -> DescribeConfigsEntry {
+        let (value, source) = effective(definition, self.given, settings);
+        let synonyms =
+            if request.include_synonyms { self.synonyms(definition, settings) } else { Vec::new() };
+        let config_source = if source == TopicSource::Topic { self.source } else { topic_source(source) };
+        DescribeConfigsEntry {
+            value: Some(Text::from(&*value)),
+            read_only: false,
+            config_source,
+            synonyms,
+            ..entry(&definition.definition, request)
+        }
     }
-    let (inherited, source) = effective(topic, &[], settings);
-    let broker = topic.broker.unwrap_or(topic.definition.name);
-    if source == TopicSource::Broker {
-        add(broker, &inherited, SOURCE_BROKER);
+
+    /// The value in each source, the one in force first.
+    fn synonyms(&self, definition: &TopicDefinition, settings: &Settings) -> Vec<DescribeConfigsSynonym> {
+        let mut synonyms = Vec::new();
+        let mut add = |name: &str, value: &str, source| {
+            synonyms.push(DescribeConfigsSynonym {
+                name: Text::from(name),
+                value: Some(Text::from(value)),
+                source,
+            });
+        };
+        let name = definition.definition.name;
+        if let Some(own) = self.given.iter().find(|setting| setting.name == name) {
+            add(name, &own.value, self.source);
+        }
+        let (inherited, source) = effective(definition, &[], settings);
+        let broker = definition.broker.unwrap_or(name);
+        if source == TopicSource::Broker {
+            add(broker, &inherited, SOURCE_BROKER);
+        }
+        add(broker, definition.definition.default.unwrap_or_default(), SOURCE_DEFAULT);
+        synonyms
     }
-    add(broker, topic.definition.default.unwrap_or_default(), SOURCE_DEFAULT);
-    synonyms
 }
 
 fn broker_entry(

@@ -23,6 +23,7 @@ mod k016_list_groups;
 mod k018_api_versions;
 mod k019_create_topics;
 mod k020_delete_topics;
+mod k021_delete_records;
 mod k022_init_producer_id;
 mod k023_offset_for_leader_epoch;
 mod k024_add_partitions_to_txn;
@@ -31,12 +32,16 @@ mod k026_end_txn;
 mod k027_write_txn_markers;
 mod k028_txn_offset_commit;
 mod k032_describe_configs;
+mod k033_alter_configs;
+mod k037_create_partitions;
 mod k042_delete_groups;
+mod k044_incremental_alter_configs;
 mod k047_offset_delete;
 mod k060_describe_cluster;
 mod k061_describe_producers;
 mod k065_describe_transactions;
 mod k066_list_transactions;
+mod k074_list_config_resources;
 
 use std::{fmt, io};
 
@@ -47,18 +52,22 @@ use semel_wire::{
     ApiKey, DecodeError, EncodeError, Message, Reader, RequestHeader, Text, Unsupported, Writer,
     api::{
         add_offsets_to_txn::AddOffsetsToTxnResponse, add_partitions_to_txn::AddPartitionsToTxnResponse,
-        api_versions::ApiVersionsResponse, create_topics::CreateTopicsResponse,
-        delete_groups::DeleteGroupsResponse, delete_topics::DeleteTopicsResponse,
-        describe_cluster::DescribeClusterResponse, describe_configs::DescribeConfigsResponse,
-        describe_groups::DescribeGroupsResponse, describe_producers::DescribeProducersResponse,
-        describe_transactions::DescribeTransactionsResponse, end_txn::EndTxnResponse, fetch::FetchRequest,
-        fetch::FetchResponse, find_coordinator::FindCoordinatorResponse, heartbeat::HeartbeatResponse,
-        init_producer_id::InitProducerIdResponse, join_group::JoinGroupResponse,
-        leave_group::LeaveGroupResponse, list_groups::ListGroupsResponse, list_offsets::ListOffsetsRequest,
-        list_offsets::ListOffsetsResponse, list_transactions::ListTransactionsResponse,
-        metadata::MetadataRequest, metadata::MetadataResponse, offset_commit::OffsetCommitResponse,
-        offset_delete::OffsetDeleteResponse, offset_fetch::OffsetFetchResponse,
-        offset_for_leader_epoch::OffsetForLeaderEpochRequest,
+        alter_configs::AlterConfigsResponse, api_versions::ApiVersionsResponse,
+        create_partitions::CreatePartitionsResponse, create_topics::CreateTopicsResponse,
+        delete_groups::DeleteGroupsResponse, delete_records::DeleteRecordsResponse,
+        delete_topics::DeleteTopicsResponse, describe_cluster::DescribeClusterResponse,
+        describe_configs::DescribeConfigsResponse, describe_groups::DescribeGroupsResponse,
+        describe_producers::DescribeProducersResponse, describe_transactions::DescribeTransactionsResponse,
+        end_txn::EndTxnResponse, fetch::FetchRequest, fetch::FetchResponse,
+        find_coordinator::FindCoordinatorResponse, heartbeat::HeartbeatResponse,
+        incremental_alter_configs::IncrementalAlterConfigsResponse, init_producer_id::InitProducerIdResponse,
+        join_group::JoinGroupResponse, leave_group::LeaveGroupResponse,
+        list_config_resources::ListConfigResourcesRequest,
+        list_config_resources::ListConfigResourcesResponse, list_groups::ListGroupsResponse,
+        list_offsets::ListOffsetsRequest, list_offsets::ListOffsetsResponse,
+        list_transactions::ListTransactionsResponse, metadata::MetadataRequest, metadata::MetadataResponse,
+        offset_commit::OffsetCommitResponse, offset_delete::OffsetDeleteResponse,
+        offset_fetch::OffsetFetchResponse, offset_for_leader_epoch::OffsetForLeaderEpochRequest,
         offset_for_leader_epoch::OffsetForLeaderEpochResponse, produce::ProduceResponse,
         sync_group::SyncGroupResponse, txn_offset_commit::TxnOffsetCommitResponse,
         write_txn_markers::WriteTxnMarkersResponse,
@@ -128,6 +137,8 @@ pub enum ViewCall {
     OffsetForLeaderEpoch(Asked<OffsetForLeaderEpochRequest>),
     /// DescribeConfigs.
     DescribeConfigs(Asked<semel_wire::api::describe_configs::DescribeConfigsRequest>),
+    /// ListConfigResources.
+    ListConfigResources(Asked<ListConfigResourcesRequest>),
 }
 
 /// What the view says.
@@ -245,6 +256,7 @@ fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Resul
         ApiKey::ApiVersions => k018_api_versions::route(facts, &asked(reader, version)?),
         ApiKey::CreateTopics => Route::Node(Call::CreateTopics(asked(reader, version)?)),
         ApiKey::DeleteTopics => Route::Node(Call::DeleteTopics(asked(reader, version)?)),
+        ApiKey::DeleteRecords => Route::Node(Call::DeleteRecords(asked(reader, version)?)),
         ApiKey::InitProducerId => Route::Node(Call::InitProducerId(asked(reader, version)?)),
         ApiKey::OffsetForLeaderEpoch => Route::View(ViewCall::OffsetForLeaderEpoch(asked(reader, version)?)),
         ApiKey::AddPartitionsToTxn => Route::Node(Call::AddPartitionsToTxn(asked(reader, version)?)),
@@ -253,6 +265,12 @@ fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Resul
         ApiKey::WriteTxnMarkers => Route::Node(Call::WriteTxnMarkers(asked(reader, version)?)),
         ApiKey::TxnOffsetCommit => Route::Node(Call::TxnOffsetCommit(asked(reader, version)?)),
         ApiKey::DescribeConfigs => Route::View(ViewCall::DescribeConfigs(asked(reader, version)?)),
+        ApiKey::AlterConfigs => Route::Node(Call::AlterConfigs(asked(reader, version)?)),
+        ApiKey::IncrementalAlterConfigs => {
+            Route::Node(Call::IncrementalAlterConfigs(asked(reader, version)?))
+        }
+        ApiKey::ListConfigResources => Route::View(ViewCall::ListConfigResources(asked(reader, version)?)),
+        ApiKey::CreatePartitions => Route::Node(Call::CreatePartitions(asked(reader, version)?)),
         ApiKey::DescribeCluster => {
             Route::Reply(k060_describe_cluster::answer(facts, &asked(reader, version)?))
         }
@@ -284,6 +302,10 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
         Call::OffsetDelete(asked) => k047_offset_delete::run(step, asked),
         Call::CreateTopics(asked) => k019_create_topics::run(step, asked),
         Call::DeleteTopics(asked) => k020_delete_topics::run(step, asked),
+        Call::DeleteRecords(asked) => k021_delete_records::run(step, asked),
+        Call::AlterConfigs(asked) => k033_alter_configs::run(step, asked),
+        Call::IncrementalAlterConfigs(asked) => k044_incremental_alter_configs::run(step, asked),
+        Call::CreatePartitions(asked) => k037_create_partitions::run(step, asked),
         Call::InitProducerId(asked) => k022_init_producer_id::run(step, asked),
         Call::AddPartitionsToTxn(asked) => k024_add_partitions_to_txn::run(step, asked),
         Call::AddOffsetsToTxn(asked) => k025_add_offsets_to_txn::run(step, asked),
@@ -321,6 +343,9 @@ impl ViewCall {
             Self::DescribeConfigs(asked) => {
                 ViewAnswer::Reply(k032_describe_configs::answer(facts, &view.catalog(), asked))
             }
+            Self::ListConfigResources(asked) => {
+                ViewAnswer::Reply(k074_list_config_resources::answer(facts, &view.catalog(), asked))
+            }
         }
     }
 
@@ -338,6 +363,10 @@ impl ViewCall {
             Self::DescribeConfigs(asked) => {
                 let catalog = published.read().catalog();
                 ViewAnswer::Reply(k032_describe_configs::answer(facts, &catalog, asked))
+            }
+            Self::ListConfigResources(asked) => {
+                let catalog = published.read().catalog();
+                ViewAnswer::Reply(k074_list_config_resources::answer(facts, &catalog, asked))
             }
         }
     }
@@ -393,6 +422,7 @@ replies! {
     ApiVersions(ApiVersionsResponse),
     CreateTopics(CreateTopicsResponse),
     DeleteTopics(DeleteTopicsResponse),
+    DeleteRecords(DeleteRecordsResponse),
     InitProducerId(InitProducerIdResponse),
     OffsetForLeaderEpoch(OffsetForLeaderEpochResponse),
     AddPartitionsToTxn(AddPartitionsToTxnResponse),
@@ -401,10 +431,14 @@ replies! {
     WriteTxnMarkers(WriteTxnMarkersResponse),
     TxnOffsetCommit(TxnOffsetCommitResponse),
     DescribeConfigs(DescribeConfigsResponse),
+    AlterConfigs(AlterConfigsResponse),
+    CreatePartitions(CreatePartitionsResponse),
     DeleteGroups(DeleteGroupsResponse),
+    IncrementalAlterConfigs(IncrementalAlterConfigsResponse),
     OffsetDelete(OffsetDeleteResponse),
     DescribeCluster(DescribeClusterResponse),
     DescribeProducers(DescribeProducersResponse),
     DescribeTransactions(DescribeTransactionsResponse),
     ListTransactions(ListTransactionsResponse),
+    ListConfigResources(ListConfigResourcesResponse),
 }

@@ -182,6 +182,10 @@ impl<'a> Step<'a> {
             | Event::OffsetsCommitted(_)
             | Event::PendingOffsetsAdded(_)
             | Event::GroupDeleted(_)
+            | Event::RecordsDeleted(_)
+            | Event::TopicSettingsChanged(_)
+            | Event::PartitionsAdded(_)
+            | Event::GroupSettingsChanged(_)
             | Event::OffsetsDeleted(_) => false,
         }
     }

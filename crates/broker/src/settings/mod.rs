@@ -7,6 +7,7 @@
 
 mod broker;
 mod definition;
+pub mod group;
 pub mod topic;
 
 use std::{collections::BTreeMap, fmt};
@@ -234,13 +235,15 @@ impl Settings {
     }
 }
 
-/// Both lists as a page for people: `docs/settings.md` is this text.
+/// All lists as a page for people: `docs/settings.md` is this text.
 #[must_use]
 pub fn page() -> String {
     let mut page = String::from(PAGE_HEAD);
     BROKER.iter().for_each(|definition| page.push_str(&row(definition, None)));
     page.push_str(PAGE_TOPICS);
     topic::TOPIC.iter().for_each(|topic| page.push_str(&row(&topic.definition, Some(topic.broker))));
+    page.push_str(PAGE_GROUPS);
+    group::GROUP.iter().for_each(|group| page.push_str(&row(&group.definition, Some(group.broker))));
     page
 }
 
@@ -259,9 +262,19 @@ has the setting. A setting marked *kept* is taken, stored and told to clients, a
 const PAGE_TOPICS: &str = "
 ## Topic
 
-Given with CreateTopics. Where a topic has no value of its own, the broker's setting of the same meaning holds.
+Given with CreateTopics, altered with IncrementalAlterConfigs. Where a topic has no value of its own, the broker's setting of the same meaning holds.
 
 | name | values | default | broker's setting | what it does |
+|---|---|---|---|---|
+";
+
+const PAGE_GROUPS: &str = "
+## Group
+
+Given with IncrementalAlterConfigs, whether the group exists or not. They are about groups of the protocols of KIP-848
+and KIP-1071.
+
+| name | values | default | broker's setting in Kafka | what it does |
 |---|---|---|---|---|
 ";
 

@@ -1,4 +1,4 @@
-//! What a topic may be given at its creation.
+//! What a topic may be given.
 //!
 //! Purpose: names, types and defaults of Kafka 4.4's topic settings; a default is the broker setting of the same
 //! meaning. What it does not do: act on them; [`TopicLimits`] holds the few that Produce needs.
@@ -19,7 +19,7 @@ pub(super) const COMPRESSIONS: &[&str] = &["producer", "uncompressed", "gzip", "
 const I32: i64 = i32::MAX as i64;
 const I64: i64 = i64::MAX;
 
-/// One setting of a topic.
+/// One setting of a topic, or of a group.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TopicDefinition {
     /// Name, type and default.
@@ -118,7 +118,10 @@ pub fn effective(topic: &TopicDefinition, given: &[Setting], settings: &Settings
 
 /// The broker's value for a topic setting, if the operator gave one.
 fn broker_value(topic: &TopicDefinition, settings: &Settings) -> Option<String> {
-    let given = |name: &str| settings.get(name).filter(|(_, source)| *source != Source::Default);
+    let given = |name: &str| {
+        super::find(name)?;
+        settings.get(name).filter(|(_, source)| *source != Source::Default)
+    };
     if let Some((value, _)) = given(topic.broker?) {
         return Some(value.to_owned());
     }
@@ -156,6 +159,13 @@ impl TopicLimits {
             compacted: value("cleanup.policy").map(|value| is_compacted(value)),
         }
     }
+}
+
+/// May records of a topic with these settings be deleted before their time?
+#[must_use]
+pub fn is_deleted(given: &[Setting], settings: &Settings) -> bool {
+    let policy = find("cleanup.policy").expect("the list has it");
+    effective(policy, given, settings).0.split(',').any(|part| part.trim() == "delete")
 }
 
 /// Does a value of `cleanup.policy` name compaction?

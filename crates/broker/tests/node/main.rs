@@ -4,10 +4,12 @@
 //! `docs/scenarios.md` lists them all. Nothing sleeps, nothing waits: each request is answered when `ask` returns.
 #![allow(clippy::unwrap_used, reason = "a test fails where it stands")]
 
+mod alter;
 mod bad_input;
 mod coordinator;
 mod damage;
 mod dedup;
+mod delete_records;
 mod describe;
 mod fencing;
 mod group_histories;

@@ -239,6 +239,8 @@ impl World {
                     Visible::Positions { .. }
                     | Visible::EpochStarted { .. }
                     | Visible::TopicCreated { .. }
+                    | Visible::TopicChanged { .. }
+                    | Visible::GroupSettings { .. }
                     | Visible::TopicDeleted { .. } => None,
                 }));
             }

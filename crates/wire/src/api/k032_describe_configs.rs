@@ -10,6 +10,12 @@ use crate::{Text, WireCode, message::message};
 pub const RESOURCE_TOPIC: i8 = 2;
 /// `resource_type` of a broker.
 pub const RESOURCE_BROKER: i8 = 4;
+/// `resource_type` of a broker's log levels.
+pub const RESOURCE_BROKER_LOGGER: i8 = 8;
+/// `resource_type` of a subscription to clients' metrics (KIP-714).
+pub const RESOURCE_CLIENT_METRICS: i8 = 16;
+/// `resource_type` of a group (KIP-848).
+pub const RESOURCE_GROUP: i8 = 32;
 
 message! {
     /// Whose settings are wanted.

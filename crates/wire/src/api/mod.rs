@@ -166,6 +166,8 @@ apis! {
         decode 2..=7, advertise 2..=7, flexible 5;
     20 DeleteTopics delete_topics "k020_delete_topics.rs" (DeleteTopicsRequest, DeleteTopicsResponse)
         decode 1..=6, advertise 1..=6, flexible 4;
+    21 DeleteRecords delete_records "k021_delete_records.rs" (DeleteRecordsRequest, DeleteRecordsResponse)
+        decode 0..=2, advertise 0..=2, flexible 2;
     22 InitProducerId init_producer_id "k022_init_producer_id.rs"
         (InitProducerIdRequest, InitProducerIdResponse)
         decode 0..=6, advertise 0..=5, flexible 2;
@@ -189,8 +191,16 @@ apis! {
     32 DescribeConfigs describe_configs "k032_describe_configs.rs"
         (DescribeConfigsRequest, DescribeConfigsResponse)
         decode 1..=4, advertise 1..=4, flexible 4;
+    33 AlterConfigs alter_configs "k033_alter_configs.rs" (AlterConfigsRequest, AlterConfigsResponse)
+        decode 0..=2, advertise 0..=2, flexible 2;
+    37 CreatePartitions create_partitions "k037_create_partitions.rs"
+        (CreatePartitionsRequest, CreatePartitionsResponse)
+        decode 0..=3, advertise 0..=3, flexible 2;
     42 DeleteGroups delete_groups "k042_delete_groups.rs" (DeleteGroupsRequest, DeleteGroupsResponse)
         decode 0..=2, advertise 0..=2, flexible 2;
+    44 IncrementalAlterConfigs incremental_alter_configs "k044_incremental_alter_configs.rs"
+        (IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse)
+        decode 0..=1, advertise 0..=1, flexible 1;
     47 OffsetDelete offset_delete "k047_offset_delete.rs" (OffsetDeleteRequest, OffsetDeleteResponse)
         decode 0..=0, advertise 0..=0, flexible 1;
     60 DescribeCluster describe_cluster "k060_describe_cluster.rs"
@@ -205,4 +215,7 @@ apis! {
     66 ListTransactions list_transactions "k066_list_transactions.rs"
         (ListTransactionsRequest, ListTransactionsResponse)
         decode 0..=2, advertise 0..=2, flexible 0;
+    74 ListConfigResources list_config_resources "k074_list_config_resources.rs"
+        (ListConfigResourcesRequest, ListConfigResourcesResponse)
+        decode 0..=1, advertise 0..=1, flexible 0;
 }

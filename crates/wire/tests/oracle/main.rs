@@ -109,6 +109,7 @@ fn every_api_and_version_agrees_with_the_oracle() {
         api_versions: ApiVersionsRequest, ApiVersionsResponse;
         create_topics: CreateTopicsRequest, CreateTopicsResponse;
         delete_topics: DeleteTopicsRequest, DeleteTopicsResponse;
+        delete_records: DeleteRecordsRequest, DeleteRecordsResponse;
         init_producer_id: InitProducerIdRequest, InitProducerIdResponse;
         offset_for_leader_epoch: OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse;
         add_partitions_to_txn: AddPartitionsToTxnRequest, AddPartitionsToTxnResponse;
@@ -117,12 +118,16 @@ fn every_api_and_version_agrees_with_the_oracle() {
         write_txn_markers: WriteTxnMarkersRequest, WriteTxnMarkersResponse;
         txn_offset_commit: TxnOffsetCommitRequest, TxnOffsetCommitResponse;
         describe_configs: DescribeConfigsRequest, DescribeConfigsResponse;
+        alter_configs: AlterConfigsRequest, AlterConfigsResponse;
+        create_partitions: CreatePartitionsRequest, CreatePartitionsResponse;
         delete_groups: DeleteGroupsRequest, DeleteGroupsResponse;
+        incremental_alter_configs: IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
         offset_delete: OffsetDeleteRequest, OffsetDeleteResponse;
         describe_cluster: DescribeClusterRequest, DescribeClusterResponse;
         describe_producers: DescribeProducersRequest, DescribeProducersResponse;
         describe_transactions: DescribeTransactionsRequest, DescribeTransactionsResponse;
         list_transactions: ListTransactionsRequest, ListTransactionsResponse;
+        list_config_resources: ListConfigResourcesRequest, ListConfigResourcesResponse;
     };
     let table: Vec<_> = API_TABLE.iter().map(|spec| spec.key).collect();
     assert_eq!(compared, table, "every API is compared");

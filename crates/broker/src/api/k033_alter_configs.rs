@@ -1,0 +1,75 @@
+//! AlterConfigs (key 33), versions 0 to 2.
+//!
+//! Behaviour: gives topics (type 2) and groups (type 32) exactly these settings; what is not named goes back to its
+//! default. Codes as in IncrementalAlterConfigs. Without room 56.
+
+use semel_log::RoomClass;
+use semel_types::ErrorCode;
+use semel_wire::api::alter_configs::{
+    AlterConfigsRequest, AlterConfigsResource, AlterConfigsResourceResponse, AlterConfigsResponse,
+};
+
+use crate::{
+    alter::{Change, Refused, Resource, named_twice},
+    call::Asked,
+    common::{COORDINATOR_BYTES, message, no_room_or, room},
+    node::{Handled, Step},
+};
+
+pub(super) fn run(step: &mut Step<'_>, asked: &Asked<AlterConfigsRequest>) -> Handled {
+    let request = &asked.body;
+    if let Err(no_room) = room(step, bytes(request), RoomClass::Reserve, ErrorCode::KafkaStorageError) {
+        return no_room_or(no_room, |code| {
+            let full = |resource| respond(resource, Err((code, "no room on the disk".to_owned())));
+            let responses = request.resources.iter().map(full).collect();
+            AlterConfigsResponse { responses, ..Default::default() }.into()
+        });
+    }
+    let twice = named_twice(
+        request.resources.iter().map(|resource| (resource.resource_type, resource.resource_name.as_str())),
+    );
+    let responses = request.resources.iter().map(|resource| {
+        let outcome = if twice.contains(&(resource.resource_type, &resource.resource_name)) {
+            Err((ErrorCode::InvalidRequest, "the resource stands twice in the request".to_owned()))
+        } else {
+            alter(step, resource, request.validate_only)
+        };
+        respond(resource, outcome)
+    });
+    let responses = responses.collect();
+    AlterConfigsResponse { responses, ..Default::default() }.into()
+}
+
+fn bytes(request: &AlterConfigsRequest) -> u64 {
+    let configs = request.resources.iter().flat_map(|resource| &resource.configs);
+    let texts: usize =
+        configs.map(|config| config.name.len() + config.value.as_deref().map_or(0, str::len)).sum();
+    (1 + request.resources.len() as u64) * COORDINATOR_BYTES + 2 * texts as u64
+}
+
+fn alter(step: &mut Step<'_>, resource: &AlterConfigsResource, validate_only: bool) -> Result<(), Refused> {
+    let found = Resource::find(step, resource.resource_type, &resource.resource_name)?;
+    let changes = resource.configs.iter().map(|config| {
+        let missing = || (ErrorCode::InvalidRequest, format!("null value for {}", config.name));
+        Ok((config.name.as_str(), Change::Set(config.value.as_deref().ok_or_else(missing)?)))
+    });
+    let changes = changes.collect::<Result<Vec<_>, Refused>>()?;
+    let settings = found.changed(step, Vec::new(), changes.into_iter())?;
+    if !validate_only {
+        found.set(step, settings);
+    }
+    Ok(())
+}
+
+fn respond(resource: &AlterConfigsResource, outcome: Result<(), Refused>) -> AlterConfigsResourceResponse {
+    let (code, error_message) = match outcome {
+        Ok(()) => (ErrorCode::None, None),
+        Err((code, text)) => (code, Some(message(&text))),
+    };
+    AlterConfigsResourceResponse {
+        error_code: code.into(),
+        error_message,
+        resource_type: resource.resource_type,
+        resource_name: resource.resource_name.clone(),
+    }
+}
