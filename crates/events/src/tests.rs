@@ -237,7 +237,8 @@ fn samples() -> Vec<Event> {
 
 #[test]
 fn every_event_survives_its_written_form() {
-    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples()) {
+    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples())
+    {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         let mut reader = Reader::new(&bytes);
@@ -248,7 +249,8 @@ fn every_event_survives_its_written_form() {
 
 #[test]
 fn an_event_cut_anywhere_is_refused() {
-    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples()) {
+    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples())
+    {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
         for cut in 0..bytes.len() {

@@ -127,11 +127,8 @@ fn alter_configs_puts_what_it_does_not_name_back_to_the_default() {
     let mut broker = Broker::new();
     broker.topic_with("t", 1, &[("retention.ms", "5"), ("segment.bytes", "2000000")]);
     let config = AlterableConfig { name: Text::from("segment.bytes"), value: Some(Text::from("3000000")) };
-    let resource = AlterConfigsResource {
-        resource_type: TOPIC,
-        resource_name: Text::from("t"),
-        configs: vec![config],
-    };
+    let resource =
+        AlterConfigsResource { resource_type: TOPIC, resource_name: Text::from("t"), configs: vec![config] };
     let request = AlterConfigsRequest { resources: vec![resource], validate_only: false };
     let on = broker.connect();
     let response: AlterConfigsResponse = broker.ask(on, 0, &request).answer();
@@ -205,7 +202,10 @@ fn a_topic_grows_and_its_new_partitions_are_written_at_once() {
     assert_eq!(grow(&mut broker, "t", 3, Some(&[1, 1]), false), 0);
     assert_eq!(fate(&broker.send(on, ("t", 2), anonymous(&["new"]))), (0, 0));
     for _ in 0..2 {
-        assert_eq!((broker.values(("t", 0)), broker.values(("t", 2))), (vec!["old".into()], vec!["new".into()]));
+        assert_eq!(
+            (broker.values(("t", 0)), broker.values(("t", 2))),
+            (vec!["old".into()], vec!["new".into()])
+        );
         let request = MetadataRequest {
             topics: Some(vec![MetadataRequestTopic { name: Some(Text::from("t")), ..Default::default() }]),
             ..Default::default()
@@ -231,5 +231,8 @@ fn a_transaction_spans_old_and_new_partitions() {
     assert_eq!(broker.add(on, "tx", stamp, ("t", 1)), 0);
     broker.send_in(on, "tx", ("t", 1), transactional(stamp, 0, &["two"]));
     assert_eq!(broker.commit(on, "tx", stamp), 0);
-    assert_eq!((broker.committed(("t", 0)), broker.committed(("t", 1))), (vec!["one".into()], vec!["two".into()]));
+    assert_eq!(
+        (broker.committed(("t", 0)), broker.committed(("t", 1))),
+        (vec!["one".into()], vec!["two".into()])
+    );
 }

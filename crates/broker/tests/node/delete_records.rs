@@ -15,10 +15,8 @@ fn broker() -> Broker {
 
 /// Code and low watermark.
 fn delete_in(broker: &mut Broker, version: i16, place: Place<'_>, offset: i64) -> (i16, i64) {
-    let partition = DeleteRecordsPartition {
-        partition_index: PartitionIndex::new(place.1),
-        offset: RawOffset(offset),
-    };
+    let partition =
+        DeleteRecordsPartition { partition_index: PartitionIndex::new(place.1), offset: RawOffset(offset) };
     let topic = DeleteRecordsTopic { name: Text::from(place.0), partitions: vec![partition] };
     let request = DeleteRecordsRequest { topics: vec![topic], timeout_ms: 1000 };
     let on = broker.connect();

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 19] = [
+    include_str!("alter.rs"),
     include_str!("bad_input.rs"),
     include_str!("coordinator.rs"),
     include_str!("dedup.rs"),
+    include_str!("delete_records.rs"),
     include_str!("describe.rs"),
     include_str!("fencing.rs"),
     include_str!("group_histories.rs"),
