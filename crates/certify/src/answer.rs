@@ -29,7 +29,11 @@ impl Trace {
     /// Adds an exchange.
     pub fn add(&self, sent: &str, came: impl fmt::Display) {
         let step = Step { sent: sent.to_owned(), came: came.to_string() };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+        let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The same question with the same answer again and again is told once.
+        if steps.last() != Some(&step) {
+            steps.push(step);
+        }
     }
 
     /// All of them by now.

@@ -28,6 +28,12 @@ pub trait Host: Send {
     /// # Errors
     /// It does not come up.
     fn restart(&mut self) -> Kept;
+
+    /// Kills it and starts it again on an empty directory, at the same address.
+    ///
+    /// # Errors
+    /// It does not come up.
+    fn wipe(&mut self) -> Kept;
 }
 
 /// Starts `semel serve` processes, each with a data directory of its own that is removed at the end.
@@ -61,7 +67,7 @@ impl OwnServers {
         let pairs: Vec<_> = pairs.map(|(name, value)| format!("{name}={value}")).collect();
         let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
         let server = Server::start(&self.program, &directory.0, &arguments)?;
-        Ok(OwnServer { server, _directory: directory })
+        Ok(OwnServer { server, directory })
     }
 }
 
@@ -69,7 +75,7 @@ impl OwnServers {
 pub struct OwnServer {
     server: Server,
     // Removed after the server has ended: fields are dropped in order.
-    _directory: Directory,
+    directory: Directory,
 }
 
 impl Host for OwnServer {
@@ -84,6 +90,13 @@ impl Host for OwnServer {
 
     fn restart(&mut self) -> Kept {
         Ok(self.server.restart()?)
+    }
+
+    fn wipe(&mut self) -> Kept {
+        self.kill()?;
+        fs::remove_dir_all(&self.directory.0)?;
+        fs::create_dir_all(&self.directory.0)?;
+        self.restart()
     }
 }
 
@@ -111,7 +124,7 @@ impl Drop for Directory {
 ///
 /// The command is given one of these words, and `CERTIFY_BOOTSTRAP` in its environment; it returns once it is done:
 /// `kill` (SIGKILL the broker), `restart` (start it again on the same data, as it was set before, until it serves),
-/// `settings KEY=VALUE ...` (restart it with these settings besides its own; with none: with its own).
+/// `wipe` (kill it, start it on an empty directory), `settings KEY=VALUE ...` (restart it with these settings besides its own; with none: with its own).
 #[derive(Clone, Debug)]
 pub struct Commanded {
     command: String,
@@ -158,5 +171,9 @@ impl Host for Commanded {
 
     fn restart(&mut self) -> Kept {
         self.run(&["restart"])
+    }
+
+    fn wipe(&mut self) -> Kept {
+        self.run(&["wipe"])
     }
 }

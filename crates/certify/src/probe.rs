@@ -112,7 +112,8 @@ pub struct Probe {
     trace: Trace,
     made: Leftovers,
     named: AtomicU32,
-    host: Option<Box<dyn Host>>,
+    // Locked only so that threads of a scenario may share the probe.
+    host: Option<Mutex<Box<dyn Host>>>,
 }
 
 impl Probe {
@@ -125,7 +126,7 @@ impl Probe {
             trace: Trace::default(),
             made: Leftovers::default(),
             named: AtomicU32::new(0),
-            host,
+            host: host.map(Mutex::new),
         })
     }
 
@@ -267,9 +268,11 @@ impl Probe {
             });
             Ok(answer.is_any(&[0, 36])?.0 == 0)
         })?;
-        let last = Place::of(name, count - 1);
-        self.eventually("the topic's last partition has a leader", || {
-            Ok(actor.session.end_offset(&last, Isolation::Uncommitted)?.get() == 0)
+        self.eventually("every partition has a leader", || {
+            let mut places = (0..count).map(|index| Place::of(name, index));
+            places.try_fold(true, |all, place| {
+                Ok(all && actor.session.end_offset(&place, Isolation::Uncommitted)?.get() == 0)
+            })
         })
     }
 
@@ -306,8 +309,21 @@ impl Probe {
         wait_until_serving(&self.address)
     }
 
+    /// Kills the broker and starts it again with nothing: what it knew is gone.
+    ///
+    /// # Errors
+    /// It may not be killed here, or does not come up.
+    pub fn wipe(&mut self) -> Kept {
+        self.host()?.wipe()?;
+        self.address = self.host()?.address();
+        self.trace.add("wipe the data directory and start", "the broker is back");
+        wait_until_serving(&self.address)
+    }
+
     fn host(&mut self) -> Kept<&mut Box<dyn Host>> {
-        self.host.as_mut().ok_or_else(|| Failure::NotRun("the broker may not be killed here".into()))
+        let host =
+            self.host.as_mut().ok_or_else(|| Failure::NotRun("the broker may not be killed here".into()))?;
+        Ok(host.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// What was seen has to be what was due; `what` says what was looked at.

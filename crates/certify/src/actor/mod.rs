@@ -118,6 +118,12 @@ impl Actor {
         self.speaking(Versions::VERSION_2)
     }
 
+    /// The same with other versions of some requests: `a.using(|versions| versions.end_txn = 1)`.
+    pub fn using(&mut self, change: impl FnOnce(&mut Versions)) -> &mut Self {
+        change(&mut self.session.versions);
+        self
+    }
+
     /// Sends any request; `said` is how a report calls it, `code` finds the answer's code.
     pub fn ask<Q: Request>(
         &mut self,
@@ -136,7 +142,7 @@ impl Actor {
     }
 
     /// Asks until the broker is no longer busy (14, 15, 16, 51), as every client does.
-    fn until_free<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
+    pub fn until_free<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let answer = ask(self);

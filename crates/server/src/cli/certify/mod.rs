@@ -24,6 +24,9 @@ use crate::{
 /// Exit status: the broker cannot be reached.
 const EXIT_UNREACHABLE: u8 = EXIT_NOT_FOUND;
 
+/// The last exchanges of a broken promise say why; a long fight has thousands.
+const STEPS_SHOWN: usize = 40;
+
 const AFTER_HELP: &str = "Examples:
   semel certify --bootstrap localhost:9092           judge the broker there
   semel certify --own-server --strict                judge Semel itself, on servers started for it
@@ -32,8 +35,8 @@ const AFTER_HELP: &str = "Examples:
   semel certify --restart-command ./restart --junit report.xml
 
 The restart command is called with one more word, `kill` (SIGKILL the broker), `restart` (start it again on the same
-data) or `settings KEY=VALUE ...` (restart it with these settings, with none: with its own), and CERTIFY_BOOTSTRAP in its
-environment; it returns once that is done. Without it the scenarios that need it are not run, and said so.
+data), `wipe` (kill it, start it on an empty directory) or `settings KEY=VALUE ...` (restart it with these settings, with
+none: with its own), and CERTIFY_BOOTSTRAP in its environment; it returns once that is done. Without it the scenarios that need it are not run, and said so.
 
 Exit status: 0 all of Kafka's promises are kept (with --strict the stricter ones, too), 1 one is broken, 2 wrong usage,
 3 the broker cannot be reached.";
@@ -69,7 +72,7 @@ pub struct Certify {
     /// Longest time of one scenario, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
-    /// Show the exchanges of every broken promise.
+    /// Show the last exchanges of every broken promise.
     #[arg(long)]
     steps: bool,
     /// Machine-readable output: one object with every scenario.
@@ -166,5 +169,13 @@ fn progress(finding: &Finding, is_watched: bool) {
 
 fn tell_steps(finding: &Finding) {
     say::line(&format!("\n{} {}", finding.scenario.id, finding.scenario.title));
-    finding.steps.iter().for_each(|step| say::line(&format!("  {} -> {}", step.sent, step.came)));
+    let skipped = finding.steps.len().saturating_sub(STEPS_SHOWN);
+    if skipped > 0 {
+        say::line(&format!("  ... {skipped} exchanges before these"));
+    }
+    finding
+        .steps
+        .iter()
+        .skip(skipped)
+        .for_each(|step| say::line(&format!("  {} -> {}", step.sent, step.came)));
 }
