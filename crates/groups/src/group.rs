@@ -89,6 +89,8 @@ pub struct Group {
     kind: Kind,
     committed: RedBlackTreeMapSync<PartitionHandle, StoredOffset>,
     pending: RedBlackTreeMapSync<TransactionKey, Vec<StoredOffset>>,
+    /// When the last member went, while there are none.
+    emptied: Option<Now>,
 }
 
 impl Group {
@@ -149,6 +151,21 @@ impl Group {
 
     pub(crate) fn change_kind(&mut self, event: &GroupKindChanged) {
         self.kind = Kind::empty(event.kind, event.epoch);
+    }
+
+    /// When its last member went; `None` while there are members, and if there never was one.
+    #[must_use]
+    pub const fn emptied(&self) -> Option<Now> {
+        self.emptied
+    }
+
+    /// Notes whether members came or went with an event of this time.
+    pub(crate) fn note_members(&mut self, had_any: bool, now: Now) {
+        if !self.is_empty() {
+            self.emptied = None;
+        } else if had_any {
+            self.emptied = Some(now);
+        }
     }
 
     /// The committed offset of a partition.
@@ -241,11 +258,13 @@ impl Encode for Group {
             number.encode(out);
             held.encode(out);
         }
+        self.emptied.encode(out);
     }
 }
 
 impl Group {
-    /// Reads the form of this version of the state: the first one had no members, the second only classic ones.
+    /// Reads the form of this version of the state: the first one had no members, the second only classic
+    /// ones, and before the fourth nobody noted when the last member went.
     pub(crate) fn decode(reader: &mut Reader<'_>, version: u8) -> Result<Self, DecodeError> {
         let mut group = Self::default();
         if version >= 2 {
@@ -263,6 +282,9 @@ impl Group {
         for _ in 0..reader.length()? {
             let key = (Decode::decode(reader)?, Decode::decode(reader)?);
             group.pending.insert_mut(key, Decode::decode(reader)?);
+        }
+        if version >= 4 {
+            group.emptied = Decode::decode(reader)?;
         }
         Ok(group)
     }

@@ -1,6 +1,7 @@
 //! All groups of a shard. `apply` is the only writer, live and on replay.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
+use core::ops::Bound;
 
 use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use semel_events::{
@@ -15,7 +16,7 @@ use crate::{
 };
 
 /// Version of the written form of [`State`].
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// A whole-state check that failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,9 +62,19 @@ impl State {
         self.group(id).is_some_and(|group| group.is_unstable(partition))
     }
 
+    /// True without any group.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
     /// Every group by id.
     pub fn groups(&self) -> impl Iterator<Item = (&GroupId, &Group)> {
         self.groups.iter().map(|(id, group)| (id, &**group))
+    }
+
+    pub(crate) fn range(&self, bounds: (Bound<GroupId>, Bound<GroupId>)) -> impl Iterator<Item = &GroupId> {
+        self.groups.range(bounds).map(|(id, _)| id)
     }
 
     /// Decides OffsetCommit: the event, and the sign that the member is alive.
@@ -151,36 +162,38 @@ impl State {
                 event.partitions.iter().for_each(|partition| self.dead.insert_mut(*partition));
             }
             Event::GroupGenerationStarted(event) => {
-                self.write(&event.group, |group| group.classic_mut().start(event));
+                self.write((&event.group, event.now), |group| group.classic_mut().start(event));
             }
             Event::GroupAssigned(event) => {
-                self.write(&event.group, |group| group.classic_mut().assign(event));
+                self.write((&event.group, event.now), |group| group.classic_mut().assign(event));
             }
             Event::GroupMemberReplaced(event) => {
-                self.write(&event.group, |group| group.classic_mut().replace(event));
+                self.write((&event.group, event.now), |group| group.classic_mut().replace(event));
             }
             Event::GroupMembersRemoved(event) => {
-                self.write(&event.group, |group| group.classic_mut().remove(event));
+                self.write((&event.group, event.now), |group| group.classic_mut().remove(event));
             }
             Event::GroupDeleted(event) => {
                 self.groups.remove_mut(&event.group);
             }
             Event::OffsetsDeleted(event) => self.apply_offsets_deleted(event),
-            Event::GroupKindChanged(event) => self.write(&event.group, |group| group.change_kind(event)),
+            Event::GroupKindChanged(event) => {
+                self.write((&event.group, event.now), |group| group.change_kind(event))
+            }
             Event::ConsumerMemberChanged(event) => {
-                self.write(&event.group, |group| group.consumer_mut().change(event));
+                self.write((&event.group, event.now), |group| group.consumer_mut().change(event));
             }
             Event::ConsumerEpochStarted(event) => {
-                self.write(&event.group, |group| group.consumer_mut().start(event));
+                self.write((&event.group, event.now), |group| group.consumer_mut().start(event));
             }
             Event::ConsumerMemberReconciled(event) => {
-                self.write(&event.group, |group| group.consumer_mut().reconcile(event));
+                self.write((&event.group, event.now), |group| group.consumer_mut().reconcile(event));
             }
             Event::ConsumerMembersRemoved(event) => {
-                self.write(&event.group, |group| group.consumer_mut().remove(event));
+                self.write((&event.group, event.now), |group| group.consumer_mut().remove(event));
             }
             Event::ConsumerMemberReplaced(event) => {
-                self.write(&event.group, |group| group.consumer_mut().replace(event));
+                self.write((&event.group, event.now), |group| group.consumer_mut().replace(event));
             }
             Event::ShardStarted(_)
             | Event::ProducerIdsReserved(_)
@@ -200,19 +213,21 @@ impl State {
 
     fn apply_commit(&mut self, sequence: LogSequence, event: &OffsetsCommitted) {
         let stored = stored(&event.offsets, sequence, event.now);
-        self.write(&event.group, |group| stored.for_each(|offset| group.commit(offset)));
+        self.write((&event.group, event.now), |group| stored.for_each(|offset| group.commit(offset)));
     }
 
     fn apply_pending(&mut self, sequence: LogSequence, event: &PendingOffsetsAdded) {
         let key = (event.id.clone(), event.number);
         let stored = stored(&event.offsets, sequence, event.now);
-        self.write(&event.group, |group| group.hold(key, stored));
+        self.write((&event.group, event.now), |group| group.hold(key, stored));
     }
 
     fn apply_offsets_deleted(&mut self, event: &OffsetsDeleted) {
         if self.groups.contains_key(&event.group) {
             let partitions = event.partitions.iter().copied();
-            self.write(&event.group, |group| partitions.for_each(|partition| group.forget(partition)));
+            self.write((&event.group, event.now), |group| {
+                partitions.for_each(|partition| group.forget(partition))
+            });
         }
     }
 
@@ -220,17 +235,19 @@ impl State {
         let key = (event.id.clone(), event.number);
         for id in &event.groups {
             if self.groups.contains_key(id) {
-                self.write(id, |group| group.settle(&key, event.outcome));
+                self.write((id, event.now), |group| group.settle(&key, event.outcome));
             }
         }
     }
 
-    fn write(&mut self, id: &GroupId, change: impl FnOnce(&mut Group)) {
+    fn write(&mut self, (id, now): (&GroupId, Now), change: impl FnOnce(&mut Group)) {
         let mut group = self.groups.get(id).map(|group| Group::clone(group)).unwrap_or_default();
         if !self.dead.is_empty() {
             group.purge(&self.dead);
         }
+        let had_members = !group.is_empty();
         change(&mut group);
+        group.note_members(had_members, now);
         self.groups.insert_mut(id.clone(), Arc::new(group));
     }
 

@@ -8,6 +8,22 @@ pub(crate) fn names(member: &GroupMember, topic: &str) -> bool {
     member.protocols.iter().any(|protocol| has(&protocol.metadata, topic).unwrap_or(true))
 }
 
+/// Do these metadata name other topics than those did? What else stands in them changes with what a member owns.
+pub(crate) fn differ(before: &[u8], now: &[u8]) -> bool {
+    list(before) != list(now)
+}
+
+/// The bytes of the list of names.
+fn list(metadata: &[u8]) -> Option<&[u8]> {
+    let count = i32::from_be_bytes(metadata.get(2..6)?.try_into().ok()?);
+    let mut end = 6;
+    for _ in 0..count {
+        let length = usize::from(u16::from_be_bytes(metadata.get(end..end + 2)?.try_into().ok()?));
+        end += 2 + length;
+    }
+    metadata.get(2..end)
+}
+
 fn has(metadata: &[u8], topic: &str) -> Option<bool> {
     let count = i32::from_be_bytes(metadata.get(2..6)?.try_into().ok()?);
     let mut rest = metadata.get(6..)?;
@@ -34,5 +50,13 @@ mod tests {
         assert_eq!(has(metadata, "b"), Some(false));
         assert_eq!(has(&metadata[..10], "bc"), None);
         assert_eq!(has(b"", "a"), None);
+    }
+
+    #[test]
+    fn only_other_topics_are_another_subscription() {
+        let metadata = b"\0\x01\0\0\0\x02\0\x01a\0\x02bc\xff\xff\xff\xff";
+        assert!(!differ(metadata, b"\0\x02\0\0\0\x02\0\x01a\0\x02bcand more"));
+        assert!(differ(metadata, b"\0\x01\0\0\0\x02\0\x01a\0\x02bd"));
+        assert!(differ(metadata, b"\0\x01\0\0\0\x01\0\x01a\0\x02bc"));
     }
 }

@@ -14,7 +14,10 @@ use rpds::RedBlackTreeMapSync;
 use semel_events::GroupMember;
 use semel_types::{ConnectionNumber, GroupId, Now, RequestToken};
 
-use crate::{Kind, MemberId, Membership, State, consumer};
+use crate::{
+    Kind, MemberId, Membership, State, consumer,
+    history::{Cause, Causes, History, Reason, Round},
+};
 
 /// A request that is to be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -61,6 +64,8 @@ pub struct Live {
     /// Members of this generation that have not asked for their assignment, and until when they may.
     pub(crate) unsynced: BTreeSet<MemberId>,
     pub(crate) sync_by: Option<Now>,
+    /// Why the rebalance that is under way began.
+    pub(crate) causes: Causes,
 }
 
 impl Live {
@@ -83,6 +88,7 @@ impl Live {
         }
         let until = now.plus(membership.rebalance_timeout());
         if membership.is_unsettled() {
+            live.causes.push(Cause::nobodys(Reason::Restarted, now));
             live.rebalance = Some(Rebalance {
                 protocol_type: Arc::clone(membership.protocol_type()),
                 joined: BTreeMap::new(),
@@ -188,6 +194,13 @@ pub enum Change {
         /// Its volatile side.
         live: Pulse,
     },
+    /// A rebalance has ended: for people.
+    Rebalanced {
+        /// The group.
+        group: GroupId,
+        /// From its causes to its end.
+        round: Round,
+    },
 }
 
 /// The volatile side of every group. A clone shares everything.
@@ -199,6 +212,7 @@ pub struct Volatile {
     by_time: BTreeSet<(Now, GroupId)>,
     /// Groups in which a connection has had a request waiting.
     by_connection: BTreeMap<ConnectionNumber, BTreeSet<GroupId>>,
+    history: History,
 }
 
 impl Volatile {
@@ -232,6 +246,11 @@ impl Volatile {
         }
     }
 
+    /// One group's side, of whatever kind.
+    pub(crate) fn pulse(&self, id: &GroupId) -> Option<&Pulse> {
+        self.groups.get(id)
+    }
+
     /// All groups that have any.
     pub fn groups(&self) -> impl Iterator<Item = (&GroupId, &Pulse)> {
         self.groups.iter()
@@ -240,7 +259,13 @@ impl Volatile {
     /// A copy to look groups up in later; it knows no times.
     #[must_use]
     pub fn snapshot(&self) -> Self {
-        Self { groups: self.groups.clone(), ..Self::default() }
+        Self { groups: self.groups.clone(), history: self.history.snapshot(), ..Self::default() }
+    }
+
+    /// Why groups rebalanced.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
     }
 
     /// When time has something to do.
@@ -266,6 +291,7 @@ impl Volatile {
             match change {
                 Change::Alive { group, member, until } => self.alive(&group, member, until),
                 Change::Set { group, live } => self.set(group, live),
+                Change::Rebalanced { group, round } => self.history.push(group, round),
             }
         }
     }

@@ -7,6 +7,7 @@
 //! changes no state. What it does not do: sockets, files, clocks, randomness, waiting.
 
 mod check;
+mod retention;
 mod step;
 
 use std::sync::{Arc, Weak};
@@ -68,6 +69,8 @@ pub struct Node {
     last: LogSequence,
     /// The copy of the state that questions are answered from, while one of them is.
     copy: StateCopy,
+    /// Looks for old offsets.
+    walk: retention::Walk,
 }
 
 /// A copy of the state and the sequence up to which it goes.
@@ -94,7 +97,20 @@ impl Node {
         let limits = settings.limits();
         let (volatile, groups) = (Volatile::new(), semel_groups::Volatile::default());
         let copy = StateCopy::default();
-        Self { settings, limits, eos_settings, group_settings, state, volatile, groups, room, last, copy }
+        let walk = retention::Walk::new(state.eos.last_now(), settings.offsets_retention_check_interval());
+        Self {
+            settings,
+            limits,
+            eos_settings,
+            group_settings,
+            state,
+            volatile,
+            groups,
+            room,
+            last,
+            copy,
+            walk,
+        }
     }
 
     /// The first events of this incarnation: goes into the log's `Open` group before anything is served.
@@ -102,6 +118,7 @@ impl Node {
     /// `may_have_lost_writes`: the last stop was not clean and durability was `interval`. `software` names this build.
     pub fn start(&mut self, context: &Context, may_have_lost_writes: bool, software: &str) -> Outputs {
         self.groups = semel_groups::Volatile::start(&self.state.groups, context.now);
+        self.walk = retention::Walk::new(context.now, self.settings.offsets_retention_check_interval());
         let events = txn::start(&self.state.eos, context, may_have_lost_writes, software);
         let settings = Arc::clone(&self.settings);
         let mut step = Step::new(self, &settings, context, None);
@@ -161,7 +178,8 @@ impl Node {
             return self.outputs(context, None);
         }
         let groups = self.groups.due(context.now).map_or(0, |_| GROUP_TICK_BYTES);
-        match self.room.ask(TICK_BYTES + groups, RoomClass::Reserve) {
+        let offsets = if self.walk.due() <= context.now { retention::STEP_BYTES } else { 0 };
+        match self.room.ask(TICK_BYTES + groups + offsets, RoomClass::Reserve) {
             Room::Enough => {}
             Room::Wait => return Outputs { deferred: Some(Input::Wake), ..self.outputs(context, None) },
             // Nothing can be written now; time passes on, and the retry finds the same work.
@@ -183,7 +201,8 @@ impl Node {
         let transactions = txn::next_wake(&self.state.eos, &self.eos_settings);
         let producers = self.state.eos.producers_due(&self.eos_settings, now).wake_at;
         let groups = self.groups.next_wake();
-        transactions.into_iter().chain(producers).chain(groups).min()
+        let offsets = (!self.state.groups.is_empty()).then(|| self.walk.due());
+        transactions.into_iter().chain(producers).chain(groups).chain(offsets).min()
     }
 
     fn outputs(&self, context: &Context, proposal: Option<Proposal>) -> Outputs {

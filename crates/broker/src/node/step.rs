@@ -255,6 +255,10 @@ impl<'a> Step<'a> {
         agreed
     }
 
+    pub(super) fn walk(&mut self) -> &mut super::retention::Walk {
+        &mut self.node.walk
+    }
+
     /// What is known of groups beside the state.
     pub(crate) fn groups(&self) -> &semel_groups::Volatile {
         &self.node.groups
@@ -328,6 +332,7 @@ impl<'a> Step<'a> {
             self.apply(event);
         }
         self.tick_groups();
+        self.forget_old_offsets();
     }
 
     fn ask(&self, token: RequestToken, command: Command) -> txn::Decision {

@@ -230,6 +230,18 @@ impl Settings {
         }
     }
 
+    /// `offsets.retention.minutes`.
+    #[must_use]
+    pub fn offsets_retention(&self) -> semel_types::DurationMs {
+        semel_types::DurationMs::from_ms(self.number("offsets.retention.minutes").saturating_mul(60_000))
+    }
+
+    /// `offsets.retention.check.interval.ms`.
+    #[must_use]
+    pub fn offsets_retention_check_interval(&self) -> semel_types::DurationMs {
+        self.duration("offsets.retention.check.interval.ms")
+    }
+
     fn duration(&self, name: &str) -> semel_types::DurationMs {
         semel_types::DurationMs::from_ms(self.number(name))
     }

@@ -21,6 +21,7 @@ mod markers;
 mod offsets;
 mod read_committed;
 mod recovery;
+mod retention;
 mod scenarios;
 mod stricter;
 mod support;

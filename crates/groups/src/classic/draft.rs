@@ -2,11 +2,14 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
-use semel_events::{Event, GroupKind, GroupKindChanged, GroupProtocol};
+use semel_events::{Event, GroupKind, GroupKindChanged, GroupMember, GroupProtocol};
 use semel_types::{Context, GroupId, Now};
 
 use super::{Answer, Claim, Decision, Phase, Request, Settings};
-use crate::{Change, Group, Live, MemberId, Membership, Pulse, Refusal, State, Volatile, Waiter};
+use crate::{
+    Change, Group, Live, MemberId, Membership, Pulse, Refusal, State, Volatile, Waiter,
+    history::{Cause, Reason, Round},
+};
 
 pub(super) struct Draft<'a> {
     pub(super) id: &'a GroupId,
@@ -20,6 +23,7 @@ pub(super) struct Draft<'a> {
     pub(super) membership: Membership,
     pub(super) live: Live,
     events: Vec<Event>,
+    rounds: Vec<Round>,
     answers: Vec<(Waiter, Answer)>,
 }
 
@@ -42,6 +46,7 @@ impl<'a> Draft<'a> {
             membership: group.and_then(Group::classic).cloned().unwrap_or_default(),
             live: volatile.group(&request.group).map(|live| Live::clone(live)).unwrap_or_default(),
             events: Vec::new(),
+            rounds: Vec::new(),
             answers: Vec::new(),
         }
     }
@@ -74,6 +79,30 @@ impl<'a> Draft<'a> {
         let (group, now) = (self.id.clone(), self.now());
         let changed = GroupKindChanged { group, kind: GroupKind::Classic, epoch, now };
         self.emit(changed, |membership, event| *membership = Membership::empty(event.epoch));
+    }
+
+    /// This is why the group rebalances.
+    pub(super) fn because(&mut self, reason: Reason, member: &GroupMember) {
+        let cause = Cause::of(reason, member, self.now());
+        self.live.causes.push(cause);
+    }
+
+    /// The same of members by their ids; those that nobody knows are no cause.
+    pub(super) fn because_of(&mut self, reason: Reason, ids: &[MemberId]) {
+        for id in ids {
+            let joining = self.live.joining().find(|member| member.id == *id).cloned();
+            let seated = || self.membership.seat(id).map(|seat| seat.member.clone());
+            if let Some(member) = joining.or_else(seated) {
+                self.because(reason, &member);
+            }
+        }
+    }
+
+    /// The rebalance is over, with the generation as it is now.
+    pub(super) fn end_round(&mut self) {
+        let causes = core::mem::take(&mut self.live.causes);
+        let (generation, members) = (self.membership.generation(), self.membership.len());
+        self.rounds.push(causes.end(generation, members, self.now()));
     }
 
     /// A member's session starts anew.
@@ -122,7 +151,9 @@ impl<'a> Draft<'a> {
 
     pub(super) fn finish(self) -> Decision {
         let live = Pulse::Classic(Arc::new(self.live));
-        let set = Change::Set { group: self.id.clone(), live };
-        Decision { events: self.events, changes: alloc::vec![set], answers: self.answers }
+        let mut changes = alloc::vec![Change::Set { group: self.id.clone(), live }];
+        let rounds = self.rounds.into_iter();
+        changes.extend(rounds.map(|round| Change::Rebalanced { group: self.id.clone(), round }));
+        Decision { events: self.events, changes, answers: self.answers }
     }
 }

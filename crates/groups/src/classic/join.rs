@@ -5,7 +5,7 @@ use alloc::{format, string::String, sync::Arc, vec::Vec};
 use semel_events::{GroupMember, GroupMemberReplaced, GroupProtocol};
 
 use super::{Answer, GENERATION_BYTES_MAX, Join, JoinedGeneration, Phase, Told, draft::Draft};
-use crate::{MemberId, Membership, Refusal};
+use crate::{MemberId, Membership, Refusal, history::Reason, subscription::differ};
 
 /// Longest part of a member id that comes from the client, in bytes.
 const PREFIX_BYTES_MAX: usize = 128;
@@ -118,7 +118,9 @@ impl Draft<'_> {
 
     fn add(&mut self, id: MemberId, join: &Join) {
         self.live.pending.remove(&id);
-        self.enter(member(id, join), join);
+        let member = member(id, join);
+        self.because(Reason::Joined, &member);
+        self.enter(member, join);
     }
 
     /// A member of the group joins again: nothing changes for it, or the group rebalances.
@@ -138,9 +140,32 @@ impl Draft<'_> {
             let told = tell(&self.membership, &id, leads);
             self.answer(Answer::Join(Ok(told)));
         } else {
-            self.enter(member(id, join), join);
+            let member = member(id, join);
+            if self.live.rebalance.is_none() {
+                self.because(self.reason_of(&member, leads), &member);
+            }
+            self.enter(member, join);
         }
         Ok(())
+    }
+
+    /// Why a member of a settled group joins again.
+    fn reason_of(&self, member: &GroupMember, leads: bool) -> Reason {
+        let before = self.membership.seat(&member.id).map(|seat| seat.member.protocols.as_slice());
+        let same = before
+            .unwrap_or_default()
+            .iter()
+            .map(|one| &one.name)
+            .eq(member.protocols.iter().map(|one| &one.name));
+        let pairs = before.unwrap_or_default().iter().zip(&member.protocols);
+        let consumes = &**self.membership.protocol_type() == "consumer";
+        if !same || (consumes && pairs.into_iter().any(|(one, now)| differ(&one.metadata, &now.metadata))) {
+            Reason::SubscriptionChanged
+        } else if leads {
+            Reason::LeaderRejoined
+        } else {
+            Reason::Rejoined
+        }
     }
 
     /// A static member comes back with a new id: the old one is fenced. No rebalance if the group is stable and its
@@ -156,6 +181,7 @@ impl Draft<'_> {
         }
         let stays = phase == Phase::Stable && self.chosen() == *self.membership.protocol();
         if !stays {
+            self.because(Reason::StaticReplaced, &new);
             self.enter(new, join);
             return;
         }

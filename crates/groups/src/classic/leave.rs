@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec::Vec};
 use semel_events::GroupDeleted;
 
 use super::{Answer, Claim, Phase, draft::Draft};
-use crate::{MemberId, Membership, Refusal};
+use crate::{MemberId, Membership, Refusal, history::Reason};
 
 impl Draft<'_> {
     /// Each member by itself; those that may leave do so at once, together.
@@ -22,6 +22,7 @@ impl Draft<'_> {
             self.live.pending.remove(member);
         }
         if !gone.is_empty() {
+            self.because_of(Reason::Left, &gone);
             self.remove(&gone);
         }
         self.answer(Answer::Leave(results));

@@ -8,6 +8,7 @@ use semel_types::DurationMs;
 use super::{Answer, Join, draft::Draft, join::tell};
 use crate::{
     MemberId, Membership, Refusal,
+    history::Reason,
     volatile::{Joined, Rebalance},
 };
 
@@ -118,6 +119,7 @@ impl Draft<'_> {
             .filter(|(id, seat)| !rebalance.joined.contains_key(*id) && seat.member.instance.is_none())
             .map(|(id, _)| Arc::clone(id))
             .collect();
+        self.because_of(Reason::DidNotRejoin, &absent);
         for id in &absent {
             self.live.sessions.remove(id);
         }
@@ -182,6 +184,7 @@ impl Draft<'_> {
             now: self.now(),
         };
         self.emit(started, Membership::start);
+        self.end_round();
     }
 
     /// The protocol that the members as they are would choose.

@@ -5,38 +5,41 @@ use alloc::{sync::Arc, vec::Vec};
 use semel_types::ConnectionNumber;
 
 use super::draft::Draft;
-use crate::{MemberId, Waiter};
+use crate::{MemberId, Waiter, history::Reason};
 
 impl Draft<'_> {
     pub(super) fn tick(&mut self) {
         let now = self.now();
         let waiting = self.live.pending.len();
         self.live.pending.retain(|_, until| *until > now);
-        let gone = self.overdue();
-        if !gone.is_empty() || self.live.pending.len() < waiting {
-            self.remove(&gone);
+        let silent = self.silent();
+        let late = self.late(&silent);
+        if !silent.is_empty() || !late.is_empty() || self.live.pending.len() < waiting {
+            self.because_of(Reason::SessionExpired, &silent);
+            self.because_of(Reason::NotSynced, &late);
+            self.remove(&[silent, late].concat());
         }
         if self.live.rebalance.as_ref().is_some_and(|rebalance| rebalance.complete_at <= now) {
             self.rebalance_is_due();
         }
     }
 
-    /// Members that were silent for too long, or have not asked for their part.
-    fn overdue(&mut self) -> Vec<MemberId> {
+    /// Members that were silent for too long.
+    fn silent(&self) -> Vec<MemberId> {
         let now = self.now();
-        let silent = self
-            .live
-            .sessions
-            .iter()
-            .filter(|(id, until)| **until <= now && !self.live.syncs.contains_key(*id));
-        let mut gone: Vec<_> = silent.map(|(id, _)| Arc::clone(id)).collect();
-        if self.live.sync_by.is_some_and(|by| by <= now) {
-            let late = self.live.unsynced.iter().filter(|id| !gone.contains(id)).cloned();
-            gone.extend(late.collect::<Vec<_>>());
-            self.live.sync_by = None;
-            self.live.unsynced.clear();
+        let sessions = self.live.sessions.iter();
+        let over = sessions.filter(|(id, until)| **until <= now && !self.live.syncs.contains_key(*id));
+        over.map(|(id, _)| Arc::clone(id)).collect()
+    }
+
+    /// Others that have not asked for their part in time.
+    fn late(&mut self, silent: &[MemberId]) -> Vec<MemberId> {
+        if self.live.sync_by.is_none_or(|by| by > self.now()) {
+            return Vec::new();
         }
-        gone
+        self.live.sync_by = None;
+        let unsynced = core::mem::take(&mut self.live.unsynced);
+        unsynced.into_iter().filter(|id| !silent.contains(id)).collect()
     }
 
     /// The first rebalance is put off while members keep coming, to its end at the latest.
