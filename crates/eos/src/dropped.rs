@@ -57,6 +57,8 @@ pub enum Rule {
     UncleanAborts,
     /// A producer id is issued once.
     IdsOnce,
+    /// What comes behind a batch that was refused for want of room waits for it.
+    RoomMark,
 }
 
 /// True if a rule holds, as always outside the tests of dropped rules.

@@ -101,7 +101,7 @@ impl State {
                 && found.issued
                 && keeps(Rule::UncleanDoubts)
                 && self.doubt.is_of(id, found.known.on_file().map(|file| file.since)),
-            refused_for_room: volatile.produce.was_refused_below(partition, stamp),
+            refused_for_room: volatile.produce.was_refused_below(partition, stamp) && keeps(Rule::RoomMark),
         };
         Judgement::of(verdict(&view, stamp), stamp, place.log_start())
     }

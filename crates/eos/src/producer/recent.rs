@@ -112,7 +112,11 @@ impl Recent {
 
     fn forget_refusal(&mut self, partition: PartitionHandle, batch: &BatchStamp) {
         let key = (batch.producer.id, partition);
-        if self.refused.get(&key).is_some_and(|refused| refused.sequence == batch.first_sequence) {
+        let is_of = |refused: &Refused| {
+            refused.sequence == batch.first_sequence
+                && fence::standing(batch.producer.epoch, refused.epoch) == EpochStanding::Current
+        };
+        if self.refused.get(&key).is_some_and(is_of) {
             self.refused.remove(&key);
         }
     }
@@ -128,14 +132,15 @@ impl Volatile {
         partition: PartitionHandle,
         judgement: &Judgement,
     ) {
-        if !self.produce.refused.is_empty() {
-            self.produce.forget_refusal(partition, batch);
-        }
         let (is_current, is_stored) = match judgement {
             Judgement::Append | Judgement::Duplicate { .. } => (true, true),
             Judgement::Refuse(refusal) => (keeps_order(refusal), false),
         };
         if is_current {
+            // A stray on a connection that was left says nothing about the batch that is still to come.
+            if !self.produce.refused.is_empty() {
+                self.produce.forget_refusal(partition, batch);
+            }
             let is_owned = scope.transactional_id.is_some();
             self.produce.raise(batch.producer, scope.connection, is_owned || is_stored);
         }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use semel_events::Protocol;
-use semel_types::ProducerStamp;
+use semel_types::{PartitionHandle, ProducerStamp};
 
 use crate::{network::Sent, promises::Value, shard::PLACES};
 
@@ -16,8 +16,19 @@ pub enum Library {
     Librdkafka,
     /// One batch at a time; gives a batch up after a lost connection and takes its numbers again; no recovery.
     Kafkajs,
-    /// Any refusal of a batch ends it.
+    /// One batch at a time of a place. 45 and a fence end it; after 59 or 48 its application aborts or stops, and the
+    /// numbers go on.
     Aiokafka,
+}
+
+impl Library {
+    /// Batches of one place on their way at once, of at most so many.
+    pub const fn in_flight(self, most: usize) -> usize {
+        match self {
+            Self::Java | Self::Librdkafka => most,
+            Self::Kafkajs | Self::Aiokafka => 1,
+        }
+    }
 }
 
 /// A batch that is not acknowledged.
@@ -28,6 +39,8 @@ pub struct Flight {
     pub value: Value,
     /// Sent, and no answer yet.
     pub outstanding: bool,
+    /// Where there was no room for it, if that was the last answer; it goes again.
+    pub no_room: Option<PartitionHandle>,
 }
 
 impl Flight {
@@ -54,6 +67,12 @@ pub struct Part {
 impl Part {
     pub const fn new(stamp: ProducerStamp) -> Self {
         Self { stamp, next: 0, unacknowledged: VecDeque::new(), bump: false }
+    }
+
+    /// True if something before this one was refused here for want of room and has not gone again.
+    pub fn waits_behind(&self, flight: usize, place: Option<PartitionHandle>) -> bool {
+        let mut before = self.unacknowledged.iter().take(flight);
+        before.any(|before| before.no_room.is_some() && before.no_room == place)
     }
 
     pub fn outstanding(&self) -> usize {
@@ -97,6 +116,8 @@ pub struct Client {
     pub added: [bool; PLACES],
     /// Offsets: how many steps are left.
     pub offsets: u8,
+    /// The offset that the transaction is to commit.
+    pub offset: Value,
     /// A number was given up: numbers must start anew.
     pub gave_up: bool,
 }

@@ -15,7 +15,7 @@ use crate::history;
 /// Histories within which a dropped rule must be noticed.
 const WITHIN: u64 = 20_000;
 
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 22] = [
     Rule::OwnersIdentity,
     Rule::PlainOfOwned,
     Rule::OlderEpoch,
@@ -37,6 +37,7 @@ const RULES: [Rule; 21] = [
     Rule::UncleanDoubts,
     Rule::UncleanAborts,
     Rule::IdsOnce,
+    Rule::RoomMark,
 ];
 
 /// The promise that each rule's row of the page names.

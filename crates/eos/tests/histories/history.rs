@@ -41,10 +41,12 @@ pub struct Totals {
     pub old_requests: u64,
     pub crashes: u64,
     pub admin_aborts: u64,
+    pub without_room: u64,
+    pub controls_without_room: u64,
 }
 
 impl Totals {
-    fn all(&mut self) -> [&mut u64; 14] {
+    fn all(&mut self) -> [&mut u64; 16] {
         [
             &mut self.acknowledged,
             &mut self.committed,
@@ -60,6 +62,8 @@ impl Totals {
             &mut self.old_requests,
             &mut self.crashes,
             &mut self.admin_aborts,
+            &mut self.without_room,
+            &mut self.controls_without_room,
         ]
     }
 
@@ -95,7 +99,19 @@ pub struct World {
     values: u32,
     /// In durability `interval` a crash may lose the end of the log.
     is_interval: bool,
+    disk: Disk,
     shown: usize,
+}
+
+/// How much room there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Disk {
+    /// Enough for everything.
+    Roomy,
+    /// Now and then not for records and new identities.
+    Tight,
+    /// Now and then not even for the end of a transaction.
+    Full,
 }
 
 /// Runs the history of a seed; the promise that it breaks, if it does.
@@ -136,6 +152,7 @@ impl World {
             connections: 0,
             values: 0,
             is_interval: seed.is_multiple_of(3),
+            disk: Disk::Roomy,
             shown: 0,
         };
         if seed.is_multiple_of(5) {
@@ -214,6 +231,7 @@ impl World {
             attempt: None,
             added: Default::default(),
             offsets: 0,
+            offset: 0,
             gave_up: false,
         }
     }
@@ -239,6 +257,7 @@ impl World {
             92..=93 => self.pass(),
             94 => self.restart(),
             95 => self.remake_topic(),
+            96 => self.disk = self.dice.pick(&[Disk::Roomy, Disk::Roomy, Disk::Tight, Disk::Full]),
             _ => self.new_instance(),
         }
         self.promises.observe(&self.shard, None);
@@ -310,7 +329,11 @@ impl World {
     /// Executes one request and holds what it did against the promises.
     fn execute(&mut self, connection: u64, sent: &Sent) -> Answer {
         let before = self.shard.log.len();
-        let answer = execute(&mut self.shard, &self.places, connection, sent);
+        let has_room = self.has_room(&sent.body);
+        let answer = execute(&mut self.shard, &self.places, connection, sent, has_room);
+        if matches!(answer, Answer::NoRoom) && self.shard.log.len() > before {
+            broken("a refusal touches nothing", &sent);
+        }
         let (sender, meant) = match sent.body {
             Body::Batch { id, place, .. } => (id, self.places[place]),
             Body::Add { place, .. } => (None, self.places[place]),
@@ -338,7 +361,11 @@ impl World {
                 _ => self.promises.given(*identity, sent.serial),
             },
             Answer::Stored(spot) => self.old.push((sent.clone(), *spot)),
-            Answer::Reply(Reply::Done) | Answer::Refused(_) | Answer::Closed | Answer::NoTopic => {}
+            Answer::Reply(Reply::Done)
+            | Answer::Refused(_)
+            | Answer::Closed
+            | Answer::NoTopic
+            | Answer::NoRoom => {}
         }
         answer
     }
@@ -357,6 +384,10 @@ impl World {
         let is_awaited = |control: &Sent| control.request == sent.request;
         if !self.clients[at].control.as_ref().is_some_and(is_awaited) {
             return;
+        }
+        if matches!(answer, Answer::NoRoom) {
+            self.totals.controls_without_room += 1;
+            return self.put(at, sent.clone()); // Every library asks again.
         }
         self.clients[at].control = None;
         match self.clients[at].id {
@@ -383,7 +414,8 @@ impl World {
         }
         for place in 0..PLACES {
             for flight in 0..self.clients[at].parts[place].unacknowledged.len() {
-                if self.clients[at].parts[place].unacknowledged[flight].outstanding {
+                let found = self.clients[at].parts[place].unacknowledged[flight];
+                if found.outstanding || (found.no_room.is_some() && !self.clients[at].parts[place].bump) {
                     self.send_flight(at, place, flight);
                 }
             }
@@ -430,7 +462,8 @@ impl World {
         let line = of.map(|client| client.line);
         let line = line.unwrap_or_else(|| self.connection());
         let before = self.shard.log.len();
-        let answer = execute(&mut self.shard, &self.places, line, &sent);
+        let has_room = self.has_room(&sent.body);
+        let answer = execute(&mut self.shard, &self.places, line, &sent, has_room);
         if self.shard.log.len() > before {
             broken("an old request does nothing", &(&sent, &answer));
         }
@@ -440,6 +473,7 @@ impl World {
             (Answer::Stored(again), None) if *again == spot => {}
             (Answer::Refused(Refusal::AlreadyStored { .. }), None) => {}
             (Answer::Refused(Refusal::Fenced { .. }), _) => {}
+            (Answer::NoRoom, _) => broken("what is stored needs no room", &in_doubt),
             (_, None) => broken("never 45 for what is stored", &in_doubt),
             (Answer::Stored(again), Some(_)) => {
                 let partition = self.shard.state.partition(spot.handle);
@@ -494,7 +528,7 @@ impl World {
         let body = Body::Batch { id, stamp, first: 0, count: count(value), value, place: self.dice.below(2) };
         let sent = Sent { request, serial: 0, protocol: Protocol::Version2, body };
         let before = self.shard.log.len();
-        let answer = execute(&mut self.shard, &self.places, connection, &sent);
+        let answer = execute(&mut self.shard, &self.places, connection, &sent, true);
         if self.shard.log.len() > before || answer.is_done() {
             broken("nobody writes for another", &(id, stamp, answer));
         }
@@ -527,7 +561,21 @@ impl World {
         if ms > TXN_ID_EXPIRATION_MS {
             self.lines.retain(|line| !line.left); // Nothing is on its way for that long.
         }
-        self.shard.pass(ms);
+        self.shard.now_ms += ms;
+        // Without room what is due waits.
+        if self.disk != Disk::Full || self.dice.one_in(2) {
+            self.shard.pass(0);
+        }
+    }
+
+    /// Room as the broker asks for it, by what the request would write.
+    fn has_room(&mut self, body: &Body) -> bool {
+        let is_end = matches!(body, Body::End { .. });
+        match self.disk {
+            Disk::Roomy => true,
+            Disk::Tight => is_end || self.dice.one_in(2),
+            Disk::Full => self.dice.one_in(2),
+        }
     }
 
     /// Connections end with the process, and with them what was on its way.
@@ -546,6 +594,9 @@ impl World {
         for at in 0..self.clients.len() {
             self.cut(at);
         }
+        // The broker's marks are gone, too.
+        let parts = self.clients.iter_mut().flat_map(|client| &mut client.parts);
+        parts.flat_map(|part| &mut part.unacknowledged).for_each(|flight| flight.no_room = None);
     }
 
     fn remake_topic(&mut self) {

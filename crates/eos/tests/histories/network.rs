@@ -16,12 +16,38 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub enum Body {
-    Init { id: Option<usize>, carried: Option<ProducerStamp> },
-    Add { id: usize, stamp: ProducerStamp, place: usize },
-    AddOffsets { id: usize, stamp: ProducerStamp },
-    Offsets { id: usize, stamp: ProducerStamp },
-    End { id: usize, stamp: ProducerStamp, outcome: Outcome },
-    Batch { id: Option<usize>, stamp: ProducerStamp, first: i64, count: u32, value: Value, place: usize },
+    Init {
+        id: Option<usize>,
+        carried: Option<ProducerStamp>,
+    },
+    Add {
+        id: usize,
+        stamp: ProducerStamp,
+        place: usize,
+    },
+    AddOffsets {
+        id: usize,
+        stamp: ProducerStamp,
+    },
+    /// The group of the transactional id; each transaction commits another offset.
+    Offsets {
+        id: usize,
+        stamp: ProducerStamp,
+        offset: Value,
+    },
+    End {
+        id: usize,
+        stamp: ProducerStamp,
+        outcome: Outcome,
+    },
+    Batch {
+        id: Option<usize>,
+        stamp: ProducerStamp,
+        first: i64,
+        count: u32,
+        value: Value,
+        place: usize,
+    },
 }
 
 /// A request on its way.
@@ -52,6 +78,8 @@ pub enum Answer {
     Closed,
     /// There is no such topic (3).
     NoTopic,
+    /// There is no room on the disk: 56 for a batch, 15 for every other request. All clients send it again.
+    NoRoom,
 }
 
 impl Answer {
@@ -68,17 +96,24 @@ impl Answer {
     }
 }
 
-/// Executes a request as the broker does.
+/// The group whose offsets the transactions of an id carry.
+fn group(id: usize) -> GroupId {
+    GroupId::from(["g-0", "g-1", "g-2"][id])
+}
+
+/// Executes a request as the broker does: room is asked for before anything is decided, and a batch needs it only if it
+/// would be appended.
 pub fn execute(
     shard: &mut Shard,
     places: &[Option<PartitionHandle>; PLACES],
     connection: u64,
     sent: &Sent,
+    has_room: bool,
 ) -> Answer {
     let protocol = sent.protocol;
-    let group = || GroupId::from("g");
     let command = match sent.body {
-        Body::Batch { .. } => return produce(shard, places, connection, sent),
+        Body::Batch { .. } => return produce(shard, places, connection, sent, has_room),
+        _ if !has_room => return Answer::NoRoom,
         Body::Init { id, carried } => Command::InitProducerId {
             transactional_id: id.map(transactional_id),
             timeout: DurationMs::from_ms(TXN_TIMEOUT_MS),
@@ -91,18 +126,18 @@ pub fn execute(
             Command::AddPartitions { id, stamp, partitions, verify_only: false, protocol }
         }
         Body::AddOffsets { id, stamp } => {
-            Command::AddOffsets { id: transactional_id(id), stamp, group: group() }
+            Command::AddOffsets { id: transactional_id(id), stamp, group: group(id) }
         }
-        Body::Offsets { id, stamp } => {
+        Body::Offsets { id, stamp, offset } => {
             let Some(partition) = places[0] else { return Answer::NoTopic };
             let offset = CommittedOffset {
                 partition,
-                offset: Offset::new(1),
+                offset: Offset::new(i64::from(offset)),
                 leader_epoch: None,
                 metadata: "".into(),
             };
-            let (id, offsets) = (transactional_id(id), vec![offset]);
-            Command::TxnOffsetCommit { id, stamp, group: group(), offsets, protocol }
+            let (id, group, offsets) = (transactional_id(id), group(id), vec![offset]);
+            Command::TxnOffsetCommit { id, stamp, group, offsets, protocol }
         }
         Body::End { id, stamp, outcome } => {
             Command::EndTxn { id: transactional_id(id), stamp, outcome, protocol, author: author("EndTxn") }
@@ -116,6 +151,7 @@ fn produce(
     places: &[Option<PartitionHandle>; PLACES],
     connection: u64,
     sent: &Sent,
+    has_room: bool,
 ) -> Answer {
     let Body::Batch { id, stamp, first, count, value, place } = sent.body else { unreachable!() };
     let Some(handle) = places[place] else { return Answer::NoTopic };
@@ -133,7 +169,8 @@ fn produce(
         transactional: id.is_some(),
     };
     let next = shard.state.partition(handle).expect("it exists").next_offset();
-    match shard.produce(&scope, handle, &batch) {
+    match shard.produce(&scope, handle, &batch, has_room) {
+        Ok(Judgement::Append) if !has_room => Answer::NoRoom,
         Ok(Judgement::Append) => Answer::Stored(Spot { handle, offset: next.get() }),
         Ok(Judgement::Duplicate { first_offset, .. }) => {
             Answer::Stored(Spot { handle, offset: first_offset.get() })

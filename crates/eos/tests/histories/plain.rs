@@ -29,7 +29,7 @@ impl World {
         if self.places[place].is_none() {
             return;
         }
-        let limit = if self.clients[at].habit == Library::Kafkajs { 1 } else { IN_FLIGHT };
+        let limit = self.clients[at].habit.in_flight(IN_FLIGHT);
         let part = &mut self.clients[at].parts[place];
         if part.bump && part.outstanding() == 0 {
             return self.bump(at, place);
@@ -80,7 +80,7 @@ impl World {
         let part = &mut self.clients[at].parts[place];
         let first = part.next;
         part.next += i64::from(count(value));
-        part.unacknowledged.push_back(Flight { request, first, value, outstanding: true });
+        part.unacknowledged.push_back(Flight { request, first, value, outstanding: true, no_room: None });
         let last = part.unacknowledged.len() - 1;
         self.send_flight(at, place, last);
     }
@@ -89,7 +89,7 @@ impl World {
         let client = &mut self.clients[at];
         let (id, stamp) = (client.id, client.parts[place].stamp);
         let flight = &mut client.parts[place].unacknowledged[flight];
-        flight.outstanding = true;
+        (flight.outstanding, flight.no_room) = (true, None);
         let (first, count, value, request) = (flight.first, flight.count(), flight.value, flight.request);
         self.send(at, request, Body::Batch { id, stamp, first, count, value, place });
     }
@@ -100,6 +100,7 @@ impl World {
         match answer {
             Answer::Stored(spot) => self.plain_delivered(at, place, flight, spot),
             Answer::NoTopic => client.parts[place].unacknowledged[flight].outstanding = false,
+            Answer::NoRoom => self.batch_without_room(at, place, flight),
             Answer::Refused(refusal) => match refusal {
                 Refusal::AlreadyStored { .. } | Refusal::OtherPayload { .. } => {
                     self.totals.known += 1;
@@ -167,9 +168,31 @@ impl World {
         if self.promises.is_stored(found.value, handle) {
             broken("never 45 for what is stored", &(client.habit, *found, 59));
         }
+        if client.parts[place].waits_behind(flight, Some(handle)) {
+            broken("what comes behind waits", &(client.habit, flight, 59));
+        }
         match client.habit {
             Library::Java | Library::Librdkafka => client.parts[place].bump = true,
             Library::Kafkajs | Library::Aiokafka => client.stage = Stage::Dead,
+        }
+    }
+
+    /// 56: it goes again. kafkajs does that a few times, then gives it up and takes its numbers again.
+    pub fn batch_without_room(&mut self, at: usize, place: usize, flight: usize) {
+        self.totals.without_room += 1;
+        let handle = self.places[place];
+        let gives_up = self.clients[at].habit == Library::Kafkajs && self.dice.one_in(4);
+        let client = &mut self.clients[at];
+        let part = &mut client.parts[place];
+        let found = &mut part.unacknowledged[flight];
+        (found.outstanding, found.no_room) = (false, handle);
+        if gives_up {
+            part.next = found.first;
+            part.unacknowledged.clear();
+            client.gave_up = true;
+            if client.stage == Stage::Writes {
+                client.stage = Stage::Aborts;
+            }
         }
     }
 

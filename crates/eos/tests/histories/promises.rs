@@ -33,6 +33,12 @@ pub struct Record {
 /// One transaction as its application sees it.
 #[derive(Clone, Debug, Default)]
 pub struct Attempt {
+    /// Whose: the number of the transactional id.
+    pub id: usize,
+    /// The offset of the id's group that it may commit; no other attempt has it.
+    pub offset: Value,
+    /// The offset was taken into the transaction.
+    pub offset_taken: bool,
     pub acknowledged: Vec<(Record, Spot)>,
     /// What the client was told of its end.
     pub told: Option<Outcome>,
@@ -197,7 +203,11 @@ impl Promises {
         let is_read = |spot: &Spot| self.stored.get(spot).is_some_and(|record| readers.see(*spot, record));
         let is_read_as =
             |(record, spot): &(Record, Spot)| self.stored.get(spot) == Some(record) && is_read(spot);
-        self.attempts.iter().for_each(|attempt| assert_whole(attempt, &exists, is_read_as));
+        let committed = committed_offsets(shard);
+        for attempt in &self.attempts {
+            let offset_is_read = committed[attempt.id].contains(&attempt.offset);
+            assert_whole(attempt, offset_is_read, &exists, is_read_as);
+        }
         for (value, spots) in &self.places {
             let mut read = BTreeSet::new();
             for spot in spots.iter().filter(|spot| exists.contains(&spot.handle) && is_read(spot)) {
@@ -222,20 +232,56 @@ impl Promises {
     }
 }
 
+/// Records and offset of an attempt are seen, or none of them; and as its client was told.
 fn assert_whole(
     attempt: &Attempt,
+    offset_is_read: bool,
     exists: &BTreeSet<PartitionHandle>,
     is_read: impl Fn(&(Record, Spot)) -> bool,
 ) {
-    let mut there = attempt.acknowledged.iter().filter(|(_, spot)| exists.contains(&spot.handle));
-    let Some(first) = there.next() else { return };
-    let whole = match attempt.told {
-        Some(outcome) => outcome == Outcome::Commit,
-        None => is_read(first),
-    };
-    if is_read(first) != whole || there.any(|one| is_read(one) != whole) {
-        broken("a transaction is whole", attempt);
+    let there = attempt.acknowledged.iter().filter(|(_, spot)| exists.contains(&spot.handle));
+    let mut seen: BTreeSet<bool> = there.map(is_read).collect();
+    if attempt.offset_taken {
+        seen.insert(offset_is_read);
     }
+    if let Some(outcome) = attempt.told {
+        seen.insert(outcome == Outcome::Commit);
+    }
+    if seen.len() > 1 {
+        broken("a transaction is whole", &(attempt, offset_is_read));
+    }
+    // It may be on its way for longer than its transaction (S7).
+    if attempt.told == Some(Outcome::Abort) && offset_is_read {
+        broken("no offset of an aborted transaction", attempt);
+    }
+}
+
+/// What a reader of each group's offset saw, in order.
+fn committed_offsets(shard: &Shard) -> [Vec<Value>; 3] {
+    let (mut committed, mut pending) = (<[Vec<Value>; 3]>::default(), BTreeMap::new());
+    for event in &shard.log {
+        match event {
+            Event::PendingOffsetsAdded(event) => {
+                let value = Value::try_from(event.offsets[0].offset.get()).unwrap();
+                pending.insert((event.id.clone(), event.number), (event.group.clone(), value));
+            }
+            Event::TransactionEnded(event) => {
+                let held = pending.remove(&(event.id.clone(), event.number));
+                let Some((group, value)) = held.filter(|_| event.outcome == Outcome::Commit) else {
+                    continue;
+                };
+                if !event.groups.contains(&group) {
+                    broken("a transaction is whole", &(event, value));
+                }
+                committed[number_of(event.id.as_str())].push(value);
+            }
+            _ => {}
+        }
+    }
+    if let Some(back) = committed.iter().find(|values| !values.is_sorted_by(|one, next| one < next)) {
+        broken("a group goes forward", back);
+    }
+    committed
 }
 
 /// What read_committed shows once everything is decided.

@@ -170,18 +170,24 @@ impl Shard {
         answer
     }
 
-    /// One batch of Produce; the offset of its first record if it was appended now.
+    /// One batch of Produce, as the broker's handler takes it: judged, then room, then admitted. Without room a batch
+    /// that would be appended is marked, and is not.
     pub fn produce(
         &mut self,
         scope: &ProduceScope<'_>,
         partition: PartitionHandle,
         batch: &BatchStamp,
+        has_room: bool,
     ) -> Result<Judgement, Refusal> {
         let judgement = self.state.judge(&self.volatile, scope, partition, batch);
         self.volatile.note_produce(scope, batch, partition, &judgement);
         match judgement {
             Judgement::Refuse(refusal) => return Err(refusal),
             Judgement::Duplicate { .. } => return Ok(judgement),
+            Judgement::Append if !has_room => {
+                self.volatile.refused_for_room(partition, batch);
+                return Ok(judgement);
+            }
             Judgement::Append => {}
         }
         let admission = self.state.admit(scope, partition, batch, self.now())?;

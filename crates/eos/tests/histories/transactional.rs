@@ -34,9 +34,12 @@ impl World {
             let size = 1 + self.dice.below(4);
             self.clients[at].task = (0..size).map(|_| (self.dice.below(3), self.value())).collect();
         }
-        let offsets = if self.dice.one_in(4) { 2 } else { 0 };
-        self.promises.attempts.push(Attempt::default());
+        let offsets = if self.dice.one_in(3) { 2 } else { 0 };
+        let offset = self.value();
+        let id = self.clients[at].id.expect("it has one");
+        self.promises.attempts.push(Attempt { id, offset, ..Attempt::default() });
         let client = &mut self.clients[at];
+        client.offset = offset;
         client.attempt = Some(self.promises.attempts.len() - 1);
         (client.at, client.added, client.offsets) = (0, Default::default(), offsets);
         client.stage = Stage::Writes;
@@ -52,13 +55,14 @@ impl World {
                 return self.resend_from(at, place, refused);
             }
         }
-        let limit = if client.habit == Library::Kafkajs { 1 } else { 3 };
+        let (limit, of_place) =
+            if client.habit == Library::Kafkajs { (1, 1) } else { (3, client.habit.in_flight(3)) };
         if let Some(&(place, value)) = client.task.get(client.at) {
             if self.places[place].is_none() {
                 self.clients[at].stage = Stage::Aborts;
             } else if classic && !client.added[place] {
                 self.control(at, Body::Add { id, stamp, place });
-            } else if client.unacknowledged() < limit {
+            } else if client.unacknowledged() < limit && client.parts[place].unacknowledged.len() < of_place {
                 self.clients[at].at += 1;
                 self.send_new(at, place, value);
             }
@@ -66,7 +70,10 @@ impl World {
         }
         match client.offsets {
             2 if classic => self.control(at, Body::AddOffsets { id, stamp }),
-            1 | 2 => self.control(at, Body::Offsets { id, stamp }),
+            1 | 2 => {
+                let offset = client.offset;
+                self.control(at, Body::Offsets { id, stamp, offset });
+            }
             _ if client.unacknowledged() > 0 => {}
             _ => {
                 let outcome = if self.dice.one_in(4) { Outcome::Abort } else { Outcome::Commit };
@@ -124,6 +131,7 @@ impl World {
         match answer {
             Answer::Stored(spot) => self.batch_delivered(at, place, flight, spot),
             Answer::NoTopic => self.give_up(at, place, flight),
+            Answer::NoRoom => self.batch_without_room(at, place, flight),
             Answer::Refused(refusal) => self.batch_refused(at, place, flight, refusal),
             Answer::Closed | Answer::Reply(_) => broken("an answer fits its request", &answer),
         }
@@ -158,6 +166,16 @@ impl World {
             Refusal::OutOfOrder { .. } if flight > 0 => {
                 self.totals.gaps += 1;
                 self.clients[at].parts[place].unacknowledged[flight].outstanding = false;
+            }
+            Refusal::ForgottenProducer { .. }
+                if self.clients[at].parts[place].waits_behind(flight, self.places[place]) =>
+            {
+                broken("what comes behind waits", &(library, found, &refusal));
+            }
+            Refusal::ForgottenProducer { .. } | Refusal::NotInTransaction { .. }
+                if library == Library::Aiokafka && self.dice.one_in(2) =>
+            {
+                self.give_up(at, place, flight);
             }
             _ if library == Library::Aiokafka => self.dies(at, true, &refusal),
             Refusal::AlreadyStored { .. } | Refusal::OtherPayload { .. } => self.give_up(at, place, flight),
@@ -220,7 +238,12 @@ impl World {
             (Body::Add { place, .. }, Answer::Reply(_)) => client.added[*place] = true,
             (Body::Add { .. } | Body::Offsets { .. }, Answer::NoTopic) => client.stage = Stage::Aborts,
             (Body::AddOffsets { .. }, Answer::Reply(_)) => client.offsets = 1,
-            (Body::Offsets { .. }, Answer::Reply(_)) => client.offsets = 0,
+            (Body::Offsets { .. }, Answer::Reply(_)) => {
+                client.offsets = 0;
+                if let Some(attempt) = client.attempt {
+                    self.promises.attempts[attempt].offset_taken = true;
+                }
+            }
             (Body::End { outcome, .. }, Answer::Reply(Reply::Ended(identity))) => {
                 // A classic answer has no identity.
                 if client.protocol == Protocol::Version2 {

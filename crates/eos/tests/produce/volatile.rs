@@ -118,6 +118,30 @@ fn the_mark_of_a_refusal_goes_once_the_batch_is_judged_again() {
 }
 
 #[test]
+fn a_stray_of_a_refused_batch_on_a_left_connection_leaves_its_mark() {
+    let mut shard = Shard::new(1);
+    let next_unissued = shard.delete_topic(0, 1);
+    shard.create_topic(10, 1, next_unissued);
+    let (first, second) = (batch(id(0), 0, 0, 1), batch(id(0), 0, 1, 1));
+    assert_eq!(shard.judge_on(9, None, 10, first), Judgement::Append);
+    shard.volatile.refused_for_room(handle(10), &first);
+    assert_eq!(shard.judge_on(4, None, 10, first), superseded(4, 9));
+    assert_eq!(code(&shard.judge_on(9, None, 10, second)), 45, "the first is still on its way");
+}
+
+#[test]
+fn a_stray_of_an_older_epoch_leaves_the_mark_of_a_refused_batch() {
+    let mut shard = Shard::new(1);
+    let next_unissued = shard.delete_topic(0, 1);
+    shard.create_topic(10, 1, next_unissued);
+    let (first, second) = (batch(id(0), 1, 0, 1), batch(id(0), 1, 1, 1));
+    assert_eq!(shard.judge_on(9, None, 10, first), Judgement::Append);
+    shard.volatile.refused_for_room(handle(10), &first);
+    assert_eq!(shard.judge_on(4, None, 10, batch(id(0), 0, 0, 1)), Judgement::Append);
+    assert_eq!(code(&shard.judge_on(9, None, 10, second)), 45, "the first is still on its way");
+}
+
+#[test]
 fn after_a_start_that_may_have_lost_writes_a_gap_means_start_again_until_a_batch_is_accepted() {
     let mut shard = Shard::new(3);
     for producer in 0..3 {
