@@ -26,6 +26,7 @@ mod groups;
 mod inquiry;
 pub mod node;
 mod offsets;
+mod offsets_topic;
 pub mod room;
 pub mod settings;
 pub mod state;

@@ -171,6 +171,12 @@ impl State {
         self.partitions.get(partition)
     }
 
+    /// The open transaction of the transactional id that owns a producer id.
+    #[must_use]
+    pub fn open_transaction_of(&self, producer: ProducerId) -> Option<&txn::OpenTransaction> {
+        self.transactions.open(&self.producers.owned(producer)?.owner)
+    }
+
     /// The transaction coordinator: every transactional id, and the fence log.
     #[must_use]
     pub const fn transactions(&self) -> &txn::Coordinator {

@@ -3,14 +3,15 @@
 //! Behaviour: here only administrators send it (KIP-664); the broker's own markers are part of one event. For an owned
 //! producer id an *abort* makes the coordinator abort the whole transaction with an epoch bump, a *commit* is refused
 //! (48), an epoch that is not current is 47, and with nothing open the answer is 0. The coordinator epoch that the
-//! request carries is never stored. A partition that does not exist is 3.
+//! request carries is never stored. A partition that does not exist is 3; the partitions of `__consumer_offsets` that
+//! DescribeTransactions names stand for the groups whose offsets the transaction carries.
 //! Version notes: 2 carries the transaction version (KIP-1228), which changes nothing: the coordinator knows it.
 //! Unlike Kafka: no single partition can be ended by itself, so that a transaction is never torn (stricter S8, S9).
 
 use semel_eos::txn::Command;
 use semel_events::Outcome;
 use semel_log::RoomClass;
-use semel_types::ErrorCode;
+use semel_types::{ErrorCode, GroupId, PartitionIndex, ProducerStamp};
 use semel_wire::{
     ApiKey,
     api::write_txn_markers::{
@@ -24,6 +25,7 @@ use crate::{
     call::Asked,
     common::{COORDINATOR_BYTES, Denied, claimed, find, no_room_or, room},
     node::{Handled, Step},
+    offsets_topic,
 };
 
 pub(super) fn run(step: &mut Step<'_>, asked: &Asked<WriteTxnMarkersRequest>) -> Handled {
@@ -52,17 +54,33 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<WriteTxnMarkersRequest>) ->
 
 fn decide(step: &mut Step<'_>, marker: &WritableTxnMarker, at: At) -> Result<(), Denied> {
     let catalog = &step.state().catalog;
-    let named = marker.topics.iter().flat_map(|topic| {
-        topic.partition_indexes.iter().filter_map(|index| find(catalog, &topic.name, *index))
-    });
+    let stamp = claimed(marker.producer_id, marker.producer_epoch, at)?;
     let command = Command::WriteMarker {
-        stamp: claimed(marker.producer_id, marker.producer_epoch, at)?,
+        stamp,
         outcome: if marker.transaction_result { Outcome::Commit } else { Outcome::Abort },
-        partitions: named.collect(),
+        partitions: named(marker).filter_map(|(topic, index)| find(catalog, topic, index)).collect(),
+        groups: groups(step, marker, stamp),
         author: step.client().author(ApiKey::WriteTxnMarkers.spec().name),
     };
     step.decide(command)?;
     Ok(())
+}
+
+fn named(marker: &WritableTxnMarker) -> impl Iterator<Item = (&str, PartitionIndex)> {
+    marker.topics.iter().flat_map(|topic| {
+        topic.partition_indexes.iter().map(move |index| (topic.name.as_str(), *index))
+    })
+}
+
+/// The groups of the open transaction that Kafka would keep in the partitions named.
+fn groups(step: &Step<'_>, marker: &WritableTxnMarker, stamp: ProducerStamp) -> Vec<GroupId> {
+    let named: Vec<_> = named(marker).filter(|(topic, _)| *topic == offsets_topic::NAME).collect();
+    let open = step.state().eos.open_transaction_of(stamp.id).filter(|_| !named.is_empty());
+    let groups = open.into_iter().flat_map(|open| open.groups.as_slice());
+    let is_named = |group: &&GroupId| {
+        named.iter().any(|(_, index)| *index == offsets_topic::partition_of(group))
+    };
+    groups.filter(is_named).cloned().collect()
 }
 
 fn result(step: &Step<'_>, marker: &WritableTxnMarker, code: ErrorCode) -> WritableTxnMarkerResult {
@@ -71,7 +89,7 @@ fn result(step: &Step<'_>, marker: &WritableTxnMarker, code: ErrorCode) -> Writa
         name: topic.name.clone(),
         partitions: (topic.partition_indexes.iter())
             .map(|index| {
-                let known = find(catalog, &topic.name, *index).is_some();
+                let known = find(catalog, &topic.name, *index).is_some() || offsets_topic::has(&topic.name, *index);
                 let code = if known { code } else { ErrorCode::UnknownTopicOrPartition };
                 WritableTxnMarkerPartitionResult { partition_index: *index, error_code: code.into() }
             })

@@ -17,11 +17,10 @@ use semel_wire::{
 };
 
 use super::Reply;
-use crate::inquiry::Cut;
-
-/// Where Kafka keeps offsets, and in how many partitions by default.
-const OFFSETS_TOPIC: &str = "__consumer_offsets";
-const OFFSETS_PARTITIONS: i32 = 50;
+use crate::{
+    inquiry::Cut,
+    offsets_topic::{self, partition_of},
+};
 
 pub(super) fn answer(cut: &Cut, request: &DescribeTransactionsRequest) -> Reply {
     let mut named = BTreeSet::new();
@@ -68,33 +67,11 @@ fn topics(cut: &Cut, open: &OpenTransaction) -> Vec<TransactionTopic> {
         }
     }
     for group in open.groups.as_slice() {
-        topics.entry(OFFSETS_TOPIC).or_default().insert(offsets_partition(group.as_str()));
+        topics.entry(offsets_topic::NAME).or_default().insert(partition_of(group));
     }
     let named = topics.into_iter().map(|(topic, partitions)| TransactionTopic {
         topic: Text::from(topic),
         partitions: partitions.into_iter().collect(),
     });
     named.collect()
-}
-
-/// The partition that Kafka keeps a group in: Java's hash of its name over UTF-16 code units.
-fn offsets_partition(group: &str) -> PartitionIndex {
-    let hash =
-        group.encode_utf16().fold(0_i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
-    PartitionIndex::new(hash.checked_abs().unwrap_or(0) % OFFSETS_PARTITIONS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_group_is_named_in_the_partition_where_kafka_keeps_it() {
-        // As Java computes them; the hash of the last one is the smallest integer, whose absolute value is taken as 0.
-        for (group, partition) in
-            [("", 0), ("g", 3), ("my-group", 12), ("grüße", 23), ("polygenelubricants", 0)]
-        {
-            assert_eq!(offsets_partition(group), PartitionIndex::new(partition), "{group}");
-        }
-    }
 }

@@ -156,3 +156,19 @@ fn b57_an_open_transaction_elsewhere_stalls_nobody_and_its_end_wakes_the_poll() 
     assert!(broker.fetch_is_ready(&poll));
     assert_eq!(broker.committed(T), ["open"]);
 }
+
+#[test]
+fn a_transaction_of_offsets_alone_is_aborted_by_the_partition_that_its_group_is_described_in() {
+    let mut broker = broker();
+    let on = broker.connect();
+    let stamp = broker.init(on, "tx", 60_000);
+    assert_eq!(broker.add_offsets(on, 3, "tx", stamp, "g"), 0);
+    let admin = broker.connect();
+    let is_open = |broker: &Broker| broker.state().eos.transactions().open(&"tx".into()).is_some();
+    assert_eq!(broker.write_marker(admin, stamp, false, 0, ("__consumer_offsets", 4)), 0, "another group's");
+    assert_eq!(broker.write_marker(admin, stamp, false, 0, ("__consumer_offsets", 50)), 3, "there is none");
+    assert!(is_open(&broker));
+    assert_eq!(broker.write_marker(admin, stamp, false, 0, ("__consumer_offsets", 3)), 0);
+    assert!(!is_open(&broker));
+    assert_eq!(broker.commit(on, "tx", stamp), 90, "its producer is fenced");
+}

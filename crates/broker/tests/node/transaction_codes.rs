@@ -8,6 +8,9 @@ use semel_wire::{
         AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, AddPartitionsToTxnTopic,
         AddPartitionsToTxnTransaction,
     },
+    api::write_txn_markers::{
+        WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest, WriteTxnMarkersResponse,
+    },
 };
 
 use crate::support::*;
@@ -59,9 +62,16 @@ enum Api {
     Abort,
     /// A batch for partition 0.
     Produce,
+    /// InitProducerId without a pair.
+    Init,
+    /// InitProducerId with the pair claimed.
+    Recover,
+    /// WriteTxnMarkers for partition 0, which names no transactional id.
+    MarkAborted,
+    MarkCommitted,
 }
 
-const APIS: [(Api, std::ops::RangeInclusive<i16>); 7] = [
+const APIS: [(Api, std::ops::RangeInclusive<i16>); 11] = [
     (Api::Add, 0..=5),
     (Api::Verify, 4..=5),
     (Api::AddOffsets, 0..=4),
@@ -69,6 +79,10 @@ const APIS: [(Api, std::ops::RangeInclusive<i16>); 7] = [
     (Api::Commit, 0..=5),
     (Api::Abort, 0..=5),
     (Api::Produce, 3..=13),
+    (Api::Init, 0..=5),
+    (Api::Recover, 3..=5),
+    (Api::MarkAborted, 1..=2),
+    (Api::MarkCommitted, 1..=2),
 ];
 
 struct Scene {
@@ -127,6 +141,23 @@ fn offset_commit(scene: &mut Scene, version: i16) -> i16 {
     scene.broker.ask_txn_offset_commit(on, version, &request).answer()[0]
 }
 
+fn mark(scene: &mut Scene, version: i16, commit: bool) -> i16 {
+    let marker = WritableTxnMarker {
+        producer_id: scene.stamp.id.into(),
+        producer_epoch: scene.stamp.epoch.into(),
+        transaction_result: commit,
+        topics: vec![WritableTxnMarkerTopic {
+            name: Text::from("t"),
+            partition_indexes: vec![PartitionIndex::new(0)],
+        }],
+        ..Default::default()
+    };
+    let on = scene.broker.connect();
+    let request = WriteTxnMarkersRequest { markers: vec![marker] };
+    let response: WriteTxnMarkersResponse = scene.broker.ask(on, version, &request).answer();
+    response.markers[0].topics[0].partitions[0].error_code.get()
+}
+
 fn ask(api: Api, version: i16, scene: &mut Scene) -> i16 {
     let on = scene.broker.connect();
     let (id, stamp) = (scene.id, scene.stamp);
@@ -143,13 +174,26 @@ fn ask(api: Api, version: i16, scene: &mut Scene) -> i16 {
             let batch = transactional(stamp, 1, &["next"]);
             scene.broker.produce(on, version, Some(id), T, batch).answer().error_code.get()
         }
+        Api::Init | Api::Recover => {
+            let carried = (api == Api::Recover).then_some(stamp);
+            scene.broker.init_raw(on, version, Some(id), 60_000, carried).error_code.get()
+        }
+        Api::MarkAborted | Api::MarkCommitted => mark(scene, version, api == Api::MarkCommitted),
     }
 }
 
 /// The code of an epoch that is not current.
 const fn fenced(api: Api, version: i16) -> i16 {
     match api {
-        Api::Produce | Api::OffsetCommit => 47,
+        Api::Produce | Api::OffsetCommit | Api::MarkAborted | Api::MarkCommitted => 47,
+        Api::Init => 0,
+        Api::Recover => {
+            if version >= 4 {
+                90
+            } else {
+                47
+            }
+        }
         Api::Add | Api::Verify | Api::AddOffsets | Api::Commit | Api::Abort => {
             if version >= 2 {
                 90
@@ -164,7 +208,10 @@ const fn fenced(api: Api, version: i16) -> i16 {
 fn current(api: Api, version: i16, stands: Stands) -> i16 {
     let open = stands == Stands::Open;
     match api {
-        Api::Add | Api::AddOffsets => 0,
+        Api::Add | Api::AddOffsets | Api::Init | Api::Recover | Api::MarkAborted => 0,
+        // With nothing open there is nothing that could be torn.
+        Api::MarkCommitted if open => 48,
+        Api::MarkCommitted => 0,
         Api::Verify => {
             if open {
                 0
@@ -206,6 +253,15 @@ fn current(api: Api, version: i16, stands: Stands) -> i16 {
 
 fn expected(api: Api, version: i16, claim: Claim, stands: Stands) -> i16 {
     match claim {
+        // Markers name only the producer; of an id without owner nothing is open.
+        Claim::UnknownId | Claim::EmptyId if matches!(api, Api::MarkAborted | Api::MarkCommitted) => {
+            current(api, version, stands)
+        }
+        Claim::OtherProducer if matches!(api, Api::MarkAborted | Api::MarkCommitted) => 0,
+        // Whoever takes an id over proves nothing, and a new id is given whatever pair is carried.
+        Claim::OtherProducer | Claim::UnknownId if api == Api::Init => 0,
+        Claim::OtherProducer if api == Api::Recover => fenced(api, version),
+        Claim::UnknownId if api == Api::Recover => 0,
         Claim::Current => current(api, version, stands),
         Claim::OldEpoch | Claim::NewerEpoch => fenced(api, version),
         Claim::OtherProducer | Claim::UnknownId => 49,
@@ -235,7 +291,7 @@ fn every_transaction_api_answers_each_identity_in_each_state_as_its_version_says
             }
         }
     }
-    assert_eq!(cells, 43 * 6 * 4);
+    assert_eq!(cells, 56 * 6 * 4);
 }
 
 #[test]
@@ -243,6 +299,9 @@ fn a_refused_request_of_any_api_and_version_leaves_the_owners_transaction_alone(
     for (api, versions) in APIS {
         for version in versions {
             for claim in [Claim::OldEpoch, Claim::NewerEpoch, Claim::OtherProducer, Claim::UnknownId] {
+                if expected(api, version, claim, Stands::Open) == 0 {
+                    continue; // It is not refused.
+                }
                 let mut scene = scene(claim, Stands::Open);
                 let owner = scene.broker.state().eos.transactions().get(&"tx".into()).unwrap().identity;
                 assert_ne!(ask(api, version, &mut scene), 0);

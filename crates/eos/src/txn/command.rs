@@ -92,6 +92,8 @@ pub enum Command {
         outcome: Outcome,
         /// The partitions named.
         partitions: Vec<PartitionHandle>,
+        /// The groups named: those that Kafka would keep in the named partitions of `__consumer_offsets`.
+        groups: Vec<GroupId>,
         /// Who asks.
         author: Author,
     },

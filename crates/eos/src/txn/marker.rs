@@ -5,7 +5,7 @@
 //! epoch is never stored, so it cannot wedge the partition.
 
 use semel_events::{Author, EndCause, Outcome};
-use semel_types::{PartitionHandle, ProducerStamp, TransactionalId};
+use semel_types::{GroupId, PartitionHandle, ProducerStamp, TransactionalId};
 
 use super::{OpenTransaction, Reply, TransactionalIdEntry, draft::Draft, timeout::abort};
 use crate::{Refusal, fence};
@@ -15,7 +15,7 @@ pub(super) fn decide(
     draft: &mut Draft<'_>,
     stamp: ProducerStamp,
     outcome: Outcome,
-    partitions: &[PartitionHandle],
+    named: (&[PartitionHandle], &[GroupId]),
     author: &Author,
 ) -> Result<Reply, Refusal> {
     let Some(slot) = draft.state.producers.owned(stamp.id) else {
@@ -29,7 +29,7 @@ pub(super) fn decide(
     let Some(open) = entry.open() else { return Ok(Reply::Done) };
     match outcome {
         Outcome::Commit => Err(Refusal::CommitByMarker { id }),
-        Outcome::Abort if holds_any(open, partitions) => {
+        Outcome::Abort if holds_any(open, named) => {
             abort(draft, &id, entry, EndCause::Admin, Some(author));
             Ok(Reply::Done)
         }
@@ -37,10 +37,11 @@ pub(super) fn decide(
     }
 }
 
-/// The administrator saw a transaction in these partitions. One that holds none of them is a later one: nothing of
+/// The administrator saw a transaction in these partitions and groups. One that holds none of them is a later one: nothing of
 /// what was seen is open.
-fn holds_any(open: &OpenTransaction, partitions: &[PartitionHandle]) -> bool {
+fn holds_any(open: &OpenTransaction, (partitions, groups): (&[PartitionHandle], &[GroupId])) -> bool {
     partitions.iter().any(|partition| open.partitions.contains(partition))
+        || groups.iter().any(|group| open.groups.contains(group))
 }
 
 fn wrong_epoch(

@@ -84,8 +84,8 @@ pub fn decide(
         Command::EndTxn { id, stamp, outcome, protocol, author } => {
             end::decide(&mut draft, id, *stamp, *outcome, *protocol, author)
         }
-        Command::WriteMarker { stamp, outcome, partitions, author } => {
-            marker::decide(&mut draft, *stamp, *outcome, partitions, author)
+        Command::WriteMarker { stamp, outcome, partitions, groups, author } => {
+            marker::decide(&mut draft, *stamp, *outcome, (partitions, groups), author)
         }
         Command::Tick => return timeout::tick(draft, settings),
     };

@@ -74,6 +74,8 @@ enum Ask {
     End(Protocol, Outcome),
     Marker(Outcome),
     MarkerElsewhere,
+    /// Names no partition, only the group.
+    MarkerOfGroup,
 }
 
 const CLASSIC: Protocol = Protocol::Classic;
@@ -281,6 +283,16 @@ const TABLE: &[(Ask, &[Situation], [&str; 5])] = &[
     ),
     (Ask::Marker(ABORT), &[Open], ["abort", "-", "90", "90", "noop"]),
     (Ask::Marker(ABORT), &[OpenAfterRecovery, OpenAfterTimeout], ["abort", "90", "90", "90", "noop"]),
+    (Ask::MarkerOfGroup, &[Unknown], ["noop", "-", "noop", "noop", "noop"]),
+    (Ask::MarkerOfGroup, &[Expired], ["90", "-", "90", "90", "noop"]),
+    (Ask::MarkerOfGroup, &[Empty, Committed, Aborted], ["noop", "-", "90", "90", "noop"]),
+    (
+        Ask::MarkerOfGroup,
+        &[Recovered, TakenOver, CommittedV2, AbortedV2, TimedOut, AdminAborted, UncleanStart],
+        ["noop", "90", "90", "90", "noop"],
+    ),
+    (Ask::MarkerOfGroup, &[Open], ["abort", "-", "90", "90", "noop"]),
+    (Ask::MarkerOfGroup, &[OpenAfterRecovery, OpenAfterTimeout], ["abort", "90", "90", "90", "noop"]),
     (Ask::Marker(COMMIT), &[Unknown], ["noop", "-", "noop", "noop", "noop"]),
     (Ask::Marker(COMMIT), &[Expired], ["90", "-", "90", "90", "noop"]),
     (Ask::Marker(COMMIT), &[Empty, Committed, Aborted], ["noop", "-", "90", "90", "noop"]),
@@ -414,10 +426,11 @@ fn command(ask: Ask, stamp: ProducerStamp, world: &World) -> Command {
         offsets: vec![super::world::committed(0, 7)],
         protocol,
     };
-    let marker = |outcome: Outcome, partition: u32| Command::WriteMarker {
+    let marker = |outcome: Outcome, partitions: &[u32], groups: &[&str]| Command::WriteMarker {
         stamp,
         outcome,
-        partitions: vec![handle(partition)],
+        partitions: partitions.iter().copied().map(handle).collect(),
+        groups: groups.iter().copied().map(group).collect(),
         author: author("admin", "WriteTxnMarkers"),
     };
     match ask {
@@ -432,8 +445,9 @@ fn command(ask: Ask, stamp: ProducerStamp, world: &World) -> Command {
         Ask::OffsetsNew(protocol) => offsets("h", protocol),
         Ask::OffsetsHeld(protocol) => offsets("g", protocol),
         Ask::End(protocol, outcome) => Command::EndTxn { id, stamp, outcome, protocol, author: app },
-        Ask::Marker(outcome) => marker(outcome, 0),
-        Ask::MarkerElsewhere => marker(ABORT, 1),
+        Ask::Marker(outcome) => marker(outcome, &[0], &[]),
+        Ask::MarkerElsewhere => marker(ABORT, &[1], &["h"]),
+        Ask::MarkerOfGroup => marker(ABORT, &[], &["g"]),
     }
 }
 
@@ -524,6 +538,7 @@ fn asks() -> Vec<Ask> {
         Ask::Marker(ABORT),
         Ask::Marker(COMMIT),
         Ask::MarkerElsewhere,
+        Ask::MarkerOfGroup,
     ];
     for protocol in [CLASSIC, V2] {
         asks.extend([Ask::OffsetsNew(protocol), Ask::OffsetsHeld(protocol)]);

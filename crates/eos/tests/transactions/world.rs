@@ -244,6 +244,7 @@ impl World {
             stamp,
             outcome,
             partitions: partitions.iter().copied().map(handle).collect(),
+            groups: Vec::new(),
             author: author("admin", "WriteTxnMarkers"),
         })
     }

@@ -71,6 +71,10 @@ fn a_transaction_of_nothing_but_offsets_can_be_aborted() {
     assert!(!app.add_offsets("offsets", identity, "g").expect("it serves").is_error());
     assert_eq!(rig.json(&["txn", "abort", "offsets"])["aborted"], true);
     assert_eq!(rig.json(&["txn", "explain", "offsets"])["open"], Value::Null);
+    let story = rig.story("offsets");
+    let last = story.last().expect("it has a story");
+    assert!(last.contains("Aborted by an administrator, client \"semel-cli\""), "{last}");
+    assert!(last.contains("with WriteTxnMarkers"), "no takeover: {last}");
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! `semel txn abort`: ends the open transaction of an id, at the coordinator and in its partitions together.
 //!
 //! One WriteTxnMarkers that names the identity: Semel's coordinator then aborts the whole transaction with an epoch
-//! bump, and the producer learns of it by its next request. A transaction that holds nothing but offsets has no
-//! partition to name; InitProducerId ends it.
+//! bump, and the producer learns of it by its next request. Offsets of groups are named as they are described: by the
+//! partition of `__consumer_offsets` that Kafka would keep the group in.
 
 use clap::Args;
 use semel_types::PartitionIndex;
 use semel_wire::{
-    RawCoordinatorEpoch, RawProducerEpoch, RawProducerId, Text, WireCode,
+    RawCoordinatorEpoch, WireCode,
     api::{
         describe_transactions::TransactionDescription,
-        init_producer_id::InitProducerIdRequest,
         write_txn_markers::{WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest},
     },
 };
@@ -45,8 +44,6 @@ pub struct Abort {
 
 /// Version of WriteTxnMarkers.
 const MARKERS: i16 = 1;
-/// Version of InitProducerId.
-const INIT: i16 = 4;
 
 /// The topic by which a group's offsets stand in a description.
 const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -61,11 +58,7 @@ pub fn ask(abort: &Abort) -> Result<Said, AskError> {
         return Ok(Said::new(json, vec![format!("Nothing to abort: {:?} is {state}.", abort.id)]));
     }
     let places: Vec<_> = partitions(&found).filter(|(topic, _)| *topic != OFFSETS_TOPIC).collect();
-    if places.is_empty() {
-        take_over(&mut kafka, &abort.id, &found)?
-    } else {
-        mark(&mut kafka, &found)?
-    }
+    mark(&mut kafka, &found)?;
     let (producer, epoch) = (found.producer_id.get(), found.producer_epoch.get());
     let after = described(&mut kafka, &abort.id)?;
     let still_open = after.transaction_state.as_str() == "Ongoing"
@@ -87,8 +80,7 @@ pub fn ask(abort: &Abort) -> Result<Said, AskError> {
 
 /// Aborts by a marker for every partition.
 fn mark(kafka: &mut Kafka, found: &TransactionDescription) -> Result<(), AskError> {
-    let topics = found.topics.iter().filter(|topic| topic.topic.as_str() != OFFSETS_TOPIC);
-    let topics = topics.map(|topic| WritableTxnMarkerTopic {
+    let topics = found.topics.iter().map(|topic| WritableTxnMarkerTopic {
         name: topic.topic.clone(),
         partition_indexes: topic.partitions.iter().map(|index| PartitionIndex::new(index.get())).collect(),
     });
@@ -103,18 +95,6 @@ fn mark(kafka: &mut Kafka, found: &TransactionDescription) -> Result<(), AskErro
     let answer = kafka.call(&WriteTxnMarkersRequest { markers: vec![marker] }, MARKERS)?;
     let results = answer.markers.iter().flat_map(|marker| &marker.topics).flat_map(|topic| &topic.partitions);
     results.map(|result| result.error_code).try_for_each(|code| check("WriteTxnMarkers", code))
-}
-
-/// Aborts by taking the id over.
-fn take_over(kafka: &mut Kafka, id: &str, found: &TransactionDescription) -> Result<(), AskError> {
-    let request = InitProducerIdRequest {
-        transactional_id: Some(Text::from(id)),
-        transaction_timeout_ms: found.transaction_timeout_ms,
-        producer_id: RawProducerId::NONE,
-        producer_epoch: RawProducerEpoch::NONE,
-        ..Default::default()
-    };
-    check("InitProducerId", kafka.call(&request, INIT)?.error_code)
 }
 
 fn check(what: &str, code: WireCode) -> Result<(), AskError> {
