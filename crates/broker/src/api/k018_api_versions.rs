@@ -9,7 +9,6 @@
 //! Version notes: 3 is flexible and carries the features; 4 allows a lowest level of 0 in them; 5 names the cluster
 //! and node that the client means to reach.
 //! Produce 0 to 2 are named though they are refused: librdkafka reads features from them.
-//! Unlike Kafka: franz-go is offered Produce only up to 12 (see [`last_produce_by_name`]).
 
 use semel_types::ErrorCode;
 use semel_wire::{
@@ -31,12 +30,6 @@ pub struct Software {
     pub version: String,
 }
 
-/// What franz-go calls itself.
-const FRANZ_GO: &str = "kgo";
-
-/// The last version of Produce that names topics instead of their ids.
-const PRODUCE_BY_NAME: i16 = 12;
-
 const FEATURE: &str = "transaction.version";
 
 pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
@@ -51,11 +44,7 @@ pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
         return Route::Hello(response.into(), None);
     }
     let software = Software { name: name.as_str().to_owned(), version: version.as_str().to_owned() };
-    let mut response = everything(facts, asked.version);
-    if asked.version >= 3 && software.name == FRANZ_GO {
-        last_produce_by_name(&mut response);
-    }
-    Route::Hello(response.into(), (asked.version >= 3).then_some(software))
+    Route::Hello(everything(facts, asked.version).into(), (asked.version >= 3).then_some(software))
 }
 
 /// The answer to a version that we lack: version and route.
@@ -82,14 +71,6 @@ fn misdirected(facts: &Facts, request: &ApiVersionsRequest) -> Option<ErrorCode>
         }
         (Some(_), None) | (None, Some(_)) => Some(ErrorCode::InvalidRequest),
     }
-}
-
-/// franz-go writes by the id that a topic had when it first wrote to it, for as long as the client lives: in a topic made
-/// anew every batch would be told that there is no such id, until the application tells the client to forget the topic.
-/// By name it is told that its history is gone (59), raises its epoch and goes on by itself.
-fn last_produce_by_name(response: &mut ApiVersionsResponse) {
-    let produce = response.api_keys.iter_mut().filter(|api| api.api_key == ApiKey::Produce.get());
-    produce.for_each(|api| api.max_version = api.max_version.min(PRODUCE_BY_NAME));
 }
 
 fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {

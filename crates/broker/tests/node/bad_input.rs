@@ -311,22 +311,6 @@ fn api_versions_names_what_clients_look_for() {
 }
 
 #[test]
-fn franz_go_is_offered_produce_by_name_alone_so_that_it_goes_on_in_a_topic_made_anew() {
-    let mut broker = broker();
-    let on = broker.connect();
-    for (software, last) in [("kgo", 12), ("apache-kafka-java", 13), ("kgo2", 13)] {
-        let request = ApiVersionsRequest {
-            client_software_name: Text::from(software),
-            client_software_version: Text::from("1.0"),
-            ..Default::default()
-        };
-        let answer: ApiVersionsResponse = broker.ask(on, 4, &request).answer();
-        let produce = answer.api_keys.iter().find(|api| api.api_key == 0).unwrap();
-        assert_eq!((produce.min_version, produce.max_version), (0, last), "{software}");
-    }
-}
-
-#[test]
 fn the_finalized_level_follows_the_setting() {
     let mut broker = Broker::with(&[("semel.transaction.version", "0")]);
     let on = broker.connect();
