@@ -1,5 +1,6 @@
 //! What a transaction costs in the core: `decide` and `apply` of EndTxn with 1, 10 and 1,000 partitions, and of
-//! InitProducerId, with 1,000,000 known transactional ids; and the bytes that each id takes.
+//! InitProducerId, with 1,000,000 known transactional ids; what it costs to list and describe them off a clone of the
+//! state, as the broker does; and the bytes that each id takes.
 #![allow(missing_docs, reason = "the macro of the groups documents nothing")]
 #![allow(clippy::print_stdout, reason = "bytes are no time: they are printed")]
 
@@ -14,7 +15,10 @@ use std::{
 };
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use semel_eos::{Command, Reply, Request, Settings, State, Volatile, decide, txn::start};
+use semel_eos::{
+    Command, Reply, Request, Settings, State, Volatile, decide,
+    txn::{TransactionState, TransactionalIdEntry, start},
+};
 use semel_events::{Author, Event, Outcome, Protocol, TopicCreated, Visible};
 use semel_types::{
     ConnectionNumber, Context, DurationMs, LogSequence, Now, PartitionHandle, ProducerId, ProducerStamp,
@@ -202,6 +206,38 @@ fn transactions(criterion: &mut Criterion) {
                 black_box(shard.init(next));
                 asked.elapsed()
             })
+        });
+    });
+    group.finish();
+    lookups(criterion, &shard);
+}
+
+/// ListTransactions without a filter and with one that nothing passes, DescribeTransactions of one id; each with the
+/// clone that lets it run off the node's thread.
+fn lookups(criterion: &mut Criterion, shard: &Shard) {
+    let mut group = criterion.benchmark_group("look up, 1,000,000 transactional ids");
+    group.sample_size(10).measurement_time(Duration::from_secs(3));
+    let listed = |state: &State, passes: fn(&TransactionalIdEntry) -> bool| -> Vec<_> {
+        let all = state.transactions().iter().filter(|(_, entry)| passes(entry));
+        all.map(|(id, entry)| (id.clone(), entry.identity.id, entry.state().name())).collect()
+    };
+    group.bench_function("list all", |bencher| {
+        bencher.iter(|| listed(&shard.state.clone(), |_| true));
+    });
+    group.bench_function("list what passes no filter", |bencher| {
+        bencher
+            .iter(|| listed(&shard.state.clone(), |entry| entry.state() == TransactionState::PrepareCommit));
+    });
+    let id = name(IDS / 3);
+    group.bench_function("describe one", |bencher| {
+        bencher.iter(|| {
+            let state = shard.state.clone();
+            let entry = state.transactions().get(black_box(&id)).expect("known");
+            black_box((
+                entry.identity,
+                entry.state(),
+                entry.open().map(|open| open.partitions.as_slice().len()),
+            ))
         });
     });
     group.finish();

@@ -545,7 +545,13 @@ impl World {
         let partitions = self.places.iter().flatten().copied().collect();
         let connection = self.connection();
         let before = self.shard.log.len();
-        let command = Command::WriteMarker { stamp, outcome, partitions, groups: Vec::new(), author: author("WriteTxnMarkers") };
+        let command = Command::WriteMarker {
+            stamp,
+            outcome,
+            partitions,
+            groups: Vec::new(),
+            author: author("WriteTxnMarkers"),
+        };
         let answer = self.shard.ask(connection, command);
         let wrote = self.shard.log.len() > before;
         self.totals.admin_aborts += u64::from(wrote);

@@ -149,7 +149,13 @@ fn command(world: &World, producer: i64, ask: Ask) -> Command {
         }
         Ask::Admin(epoch, outcome) => {
             let author = author("admin", "WriteTxnMarkers");
-            Command::WriteMarker { stamp: claim(epoch), outcome, partitions: vec![handle(0)], groups: Vec::new(), author }
+            Command::WriteMarker {
+                stamp: claim(epoch),
+                outcome,
+                partitions: vec![handle(0)],
+                groups: Vec::new(),
+                author,
+            }
         }
         Ask::Timeout => Command::Tick,
     }
