@@ -67,9 +67,10 @@ fn decide(step: &mut Step<'_>, marker: &WritableTxnMarker, at: At) -> Result<(),
 }
 
 fn named(marker: &WritableTxnMarker) -> impl Iterator<Item = (&str, PartitionIndex)> {
-    marker.topics.iter().flat_map(|topic| {
-        topic.partition_indexes.iter().map(move |index| (topic.name.as_str(), *index))
-    })
+    marker
+        .topics
+        .iter()
+        .flat_map(|topic| topic.partition_indexes.iter().map(move |index| (topic.name.as_str(), *index)))
 }
 
 /// The groups of the open transaction that Kafka would keep in the partitions named.
@@ -77,9 +78,8 @@ fn groups(step: &Step<'_>, marker: &WritableTxnMarker, stamp: ProducerStamp) -> 
     let named: Vec<_> = named(marker).filter(|(topic, _)| *topic == offsets_topic::NAME).collect();
     let open = step.state().eos.open_transaction_of(stamp.id).filter(|_| !named.is_empty());
     let groups = open.into_iter().flat_map(|open| open.groups.as_slice());
-    let is_named = |group: &&GroupId| {
-        named.iter().any(|(_, index)| *index == offsets_topic::partition_of(group))
-    };
+    let is_named =
+        |group: &&GroupId| named.iter().any(|(_, index)| *index == offsets_topic::partition_of(group));
     groups.filter(is_named).cloned().collect()
 }
 
@@ -89,7 +89,8 @@ fn result(step: &Step<'_>, marker: &WritableTxnMarker, code: ErrorCode) -> Writa
         name: topic.name.clone(),
         partitions: (topic.partition_indexes.iter())
             .map(|index| {
-                let known = find(catalog, &topic.name, *index).is_some() || offsets_topic::has(&topic.name, *index);
+                let known =
+                    find(catalog, &topic.name, *index).is_some() || offsets_topic::has(&topic.name, *index);
                 let code = if known { code } else { ErrorCode::UnknownTopicOrPartition };
                 WritableTxnMarkerPartitionResult { partition_index: *index, error_code: code.into() }
             })
