@@ -29,6 +29,12 @@ pub trait Host: Send {
     /// It does not come up.
     fn restart(&mut self) -> Kept;
 
+    /// Restarts it with these settings besides those that it has.
+    ///
+    /// # Errors
+    /// It does not come up.
+    fn set(&mut self, settings: &[(&str, &str)]) -> Kept;
+
     /// Kills it and starts it again on an empty directory, at the same address.
     ///
     /// # Errors
@@ -63,12 +69,17 @@ impl OwnServers {
     /// It does not come up.
     pub fn start(&self, settings: &[(&str, &str)]) -> Result<OwnServer, Failure> {
         let directory = Directory::new()?;
-        let pairs = settings.iter().filter(|(name, _)| !NOT_NEEDED.contains(name));
-        let pairs: Vec<_> = pairs.map(|(name, value)| format!("{name}={value}")).collect();
+        let pairs = pairs(settings);
         let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
         let server = Server::start(&self.program, &directory.0, &arguments)?;
         Ok(OwnServer { server, directory })
     }
+}
+
+/// `KEY=VALUE` of the settings that Semel has.
+fn pairs(settings: &[(&str, &str)]) -> Vec<String> {
+    let pairs = settings.iter().filter(|(name, _)| !NOT_NEEDED.contains(name));
+    pairs.map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 /// One `semel serve`.
@@ -90,6 +101,13 @@ impl Host for OwnServer {
 
     fn restart(&mut self) -> Kept {
         Ok(self.server.restart()?)
+    }
+
+    fn set(&mut self, settings: &[(&str, &str)]) -> Kept {
+        self.server.terminate()?;
+        let pairs = pairs(settings);
+        self.server.add_arguments(pairs.iter().flat_map(|pair| ["--set", pair]));
+        self.restart()
     }
 
     fn wipe(&mut self) -> Kept {
@@ -138,11 +156,11 @@ impl Commanded {
         Self { command: command.to_owned(), address: address.to_owned() }
     }
 
-    /// Restarts it with further settings.
+    /// Restarts it with these settings besides its own; with none: with its own.
     ///
     /// # Errors
     /// The command failed.
-    pub fn set(&self, settings: &[(&str, &str)]) -> Kept {
+    pub fn restart_with(&self, settings: &[(&str, &str)]) -> Kept {
         let pairs: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.run(&[&["settings"], pairs.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat())
     }
@@ -171,6 +189,10 @@ impl Host for Commanded {
 
     fn restart(&mut self) -> Kept {
         self.run(&["restart"])
+    }
+
+    fn set(&mut self, settings: &[(&str, &str)]) -> Kept {
+        self.restart_with(settings)
     }
 
     fn wipe(&mut self) -> Kept {

@@ -309,6 +309,17 @@ impl Probe {
         wait_until_serving(&self.address)
     }
 
+    /// Restarts the broker with these settings besides those that it has; its last restart in the scenario takes them
+    /// back with `&[]` where the broker is not the scenario's own.
+    ///
+    /// # Errors
+    /// It may not be restarted here, or does not come up.
+    pub fn set(&mut self, settings: &[(&str, &str)]) -> Kept {
+        self.host()?.set(settings)?;
+        self.trace.add(&format!("restart with {settings:?}"), "the broker is back");
+        wait_until_serving(&self.address)
+    }
+
     /// Kills the broker and starts it again with nothing: what it knew is gone.
     ///
     /// # Errors

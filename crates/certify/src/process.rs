@@ -178,6 +178,11 @@ impl Server {
         Ok((status, asked.elapsed()))
     }
 
+    /// Further arguments, from the next start on.
+    pub fn add_arguments<'a>(&mut self, arguments: impl IntoIterator<Item = &'a str>) {
+        self.arguments.extend(arguments.into_iter().map(OsString::from));
+    }
+
     /// Starts it again with the same arguments and address.
     ///
     /// # Errors

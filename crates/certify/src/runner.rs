@@ -165,7 +165,7 @@ fn run_on_listening(
         let (alone, beside): (Vec<_>, Vec<_>) =
             now.partition(|scenario| matches!(scenario.needs, Needs::Restart(_)));
         if !settings.is_empty() {
-            commanded.set(settings)?;
+            commanded.restart_with(settings)?;
             wait_until_serving(address)?;
         }
         findings.extend(work_off(
@@ -177,7 +177,7 @@ fn run_on_listening(
         let alone = alone.into_iter().map(|scenario| Job { scenario, ground: Ground::Commanded(&commanded) });
         findings.extend(work_off(alone.collect(), plan, 1, progress));
         if !settings.is_empty() {
-            commanded.set(&[])?;
+            commanded.restart_with(&[])?;
             wait_until_serving(address)?;
         }
     }

@@ -142,11 +142,16 @@ impl Actor {
     }
 
     /// Asks until the broker is no longer busy (14, 15, 16, 51), as every client does.
-    pub fn until_free<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
+    pub fn until_free<T>(&mut self, ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
+        self.until_not(&BUSY, ask)
+    }
+
+    /// Asks until something else than these codes comes.
+    pub fn until_not<T>(&mut self, busy: &[i16], mut ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let answer = ask(self);
-            let is_busy = answer.code().is_some_and(|code| BUSY.contains(&code));
+            let is_busy = answer.code().is_some_and(|code| busy.contains(&code));
             if !is_busy || Instant::now() > deadline {
                 return answer;
             }

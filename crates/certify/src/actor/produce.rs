@@ -65,7 +65,7 @@ impl Actor {
         self.produce_batch(&said, place, producer.id.as_deref(), batch_of(producer, sequence, values))
     }
 
-    /// As [`Actor::produce`], asked again while the partition's coordinator is busy (51).
+    /// As [`Actor::produce`], asked again while the coordinator is busy (51, which older versions hear as 19).
     pub fn produce_when_free(
         &mut self,
         place: &Place,
@@ -73,13 +73,13 @@ impl Actor {
         sequence: i32,
         values: &[&str],
     ) -> Answer<Produced> {
-        self.until_free(|actor| actor.produce(place, producer, sequence, values))
+        self.until_not(&[19, 51], |actor| actor.produce(place, producer, sequence, values))
     }
 
     /// A record of nobody: no identity.
     pub fn produce_plain(&mut self, place: &Place, values: &[&str]) -> Answer<Produced> {
         let batch = BatchBuilder::new().records(records(values)).build();
-        let said = format!("Produce {} (without identity) to {}", values.join(","), said(&[place]));
+        let said = format!("Produce {} (without identity) to {}", short(values), said(&[place]));
         self.produce_batch(&said, place, None, batch)
     }
 
@@ -113,7 +113,7 @@ impl Actor {
         let failed = |text: &str| Err(ClientError::from(std::io::Error::other(text.to_owned())));
         let answers = batches.iter().map(|(place, sequence, values)| {
             let said =
-                format!("Produce {} seq {sequence} to {} in one request", values.join(","), said(&[place]));
+                format!("Produce {} seq {sequence} to {} in one request", short(values), said(&[place]));
             let own = match &came {
                 Ok(answers) => answers.iter().find(|(answered, _)| answered == *place).map_or_else(
                     || failed("no answer for the partition"),
@@ -173,4 +173,10 @@ impl Actor {
         });
         Ok(answers.collect())
     }
+}
+
+/// Values for people.
+fn short(values: &[&str]) -> String {
+    let all = values.join(",");
+    if all.len() <= 40 { all } else { format!("{} values of {} bytes", values.len(), all.len()) }
 }

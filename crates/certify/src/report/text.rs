@@ -49,7 +49,7 @@ pub fn broken(finding: &Finding) -> Option<String> {
         "BROKEN  {} {}: {failure}. Why it matters: {}",
         scenario.id, scenario.title, scenario.promise
     );
-    if let Expectation::Stricter { kafka } = scenario.expectation {
+    if let Expectation::Stricter { kafka, .. } = scenario.expectation {
         let _ = write!(text, " (Apache Kafka: {kafka})");
     }
     Some(text)

@@ -57,6 +57,8 @@ mod reading;
 mod recovery;
 mod security;
 
+pub(crate) use fencing::commit_after_timeout;
+
 use crate::{Scenario, stricter, tables};
 
 /// Every scenario, in the order of reports.

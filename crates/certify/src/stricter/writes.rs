@@ -3,11 +3,11 @@
 use crate::{
     Outcome::{Abort, Commit},
     Probe, Scenario,
-    scenario::{Area, Kept},
+    scenario::{Area, Kept, Needs},
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&S1, &S2, &S5];
+pub(super) const ALL: &[&Scenario] = &[&S1, &S2, &S5, &S10, &S11, &S16, &S17];
 
 const S1: Scenario = Scenario {
     id: "S1",
@@ -71,4 +71,92 @@ fn s5(probe: &mut Probe) -> Kept {
     other.produce(&t, &me.at_epoch(99), 0, &["forged"]).is_any(&[47, 49])?;
     owner.transact(&t, &me, (0, "mine"), Commit)?;
     owner.reads(&t, &["mine"])
+}
+
+const S10: Scenario = Scenario {
+    id: "S10",
+    title: "the second batch of a new producer arrives first",
+    promise: "Two batches that overtake each other on the way to a new partition are both stored, in order.",
+    source: "apache/kafka PR #23234 (KAFKA-15591, KAFKA-14312, KAFKA-19880); founding rule 1",
+    ..Scenario::stricter(
+        Area::Dedup,
+        "0: accepted; the first batch is then answered 45 for ever and lost",
+        s10,
+    )
+};
+
+fn s10(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    a.produce(&t, &me, 1, &["b"]).is(45)?;
+    a.produce(&t, &me, 0, &["a"]).is_stored_at(0)?;
+    a.produce(&t, &me, 1, &["b"]).is_stored_at(1)?;
+    a.stores(&t, &["a", "b"])
+}
+
+const S11: Scenario = Scenario {
+    id: "S11",
+    title: "a retry older than the window is known",
+    promise: "A client is told of a very late retry that it is stored, so it does not write it a second time.",
+    source: "found on Apache Kafka 4.4",
+    ..Scenario::stricter(Area::Dedup, "45: the Java client bumps its epoch and writes the record again", s11)
+};
+
+fn s11(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    let values = ["0", "1", "2", "3", "4", "5", "6"];
+    for (sequence, value) in (0..).zip(values) {
+        a.produce(&t, &me, sequence, &[value]).is_stored_at(i64::from(sequence))?;
+    }
+    a.produce(&t, &me, 0, &["0"]).is(46)?;
+    a.stores(&t, &values)
+}
+
+const S16: Scenario = Scenario {
+    id: "S16",
+    title: "a retry after the producer's expiry",
+    promise: "A producer that was idle for long and sends again what it got no answer for does not double it.",
+    source: "found on Apache Kafka 4.4; KIP-854",
+    needs: Needs::Settings(SHORT_EXPIRY),
+    ..Scenario::stricter(Area::Dedup, "0 at a new offset: the retry is appended again", s16)
+};
+
+/// Producers are forgotten after a second.
+pub(crate) const SHORT_EXPIRY: crate::scenario::Settings =
+    &[("producer.id.expiration.ms", "1000"), ("producer.id.expiration.check.interval.ms", "500")];
+
+fn s16(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    a.produce(&t, &me, 0, &["a"]).is_stored_at(0)?;
+    a.produce(&t, &me, 1, &["b"]).is_stored_at(1)?;
+    // What is tried is the passing of time: there is nothing to wait for.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    a.produce(&t, &me, 1, &["b"]).is_any(&[0, 46])?;
+    a.produce(&t, &me, 2, &["c"]).is(0)?;
+    a.stores(&t, &["a", "b", "c"])
+}
+
+const S17: Scenario = Scenario {
+    id: "S17",
+    title: "a topic made anew under a live producer",
+    promise: "A producer learns that the topic it wrote to is gone; its records are not taken as if nothing was.",
+    source: "found on Apache Kafka 4.4; KIP-360",
+    ..Scenario::stricter(Area::Dedup, "0: accepted in the middle of a sequence", s17)
+};
+
+fn s17(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    a.produce(&t, &me, 0, &["a"]).is_stored_at(0)?;
+    probe.delete_topic(&t.topic)?;
+    probe.make_topic(&t.topic, 1, &[])?;
+    a.produce(&t, &me, 1, &["b"]).is(59)?;
+    a.produce(&t, &me.at_epoch(1), 0, &["b"]).is_stored_at(0)?;
+    a.stores(&t, &["b"])
 }

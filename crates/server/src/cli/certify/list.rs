@@ -26,7 +26,7 @@ pub fn print(scenarios: &[&Scenario], is_json: bool) {
 pub fn head(scenario: &Scenario) -> Value {
     let (expectation, kafka) = match scenario.expectation {
         Expectation::Kafka => ("kafka", None),
-        Expectation::Stricter { kafka } => ("stricter", Some(kafka)),
+        Expectation::Stricter { kafka, .. } => ("stricter", Some(kafka)),
     };
     let (needs, settings) = match scenario.needs {
         Needs::Nothing => ("nothing", &[] as &[_]),
