@@ -8,14 +8,15 @@ use semel_log::Proposal;
 use semel_types::{ConnectionNumber, Now, RequestToken, TopicName, TransactionalId};
 use semel_wire::api::{
     add_offsets_to_txn::AddOffsetsToTxnRequest, add_partitions_to_txn::AddPartitionsToTxnRequest,
-    alter_configs::AlterConfigsRequest, create_partitions::CreatePartitionsRequest,
-    create_topics::CreateTopicsRequest, delete_groups::DeleteGroupsRequest,
-    delete_records::DeleteRecordsRequest, delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest,
-    heartbeat::HeartbeatRequest, incremental_alter_configs::IncrementalAlterConfigsRequest,
-    init_producer_id::InitProducerIdRequest, join_group::JoinGroupRequest, leave_group::LeaveGroupRequest,
-    metadata::MetadataRequest, offset_commit::OffsetCommitRequest, offset_delete::OffsetDeleteRequest,
-    offset_fetch::OffsetFetchRequest, sync_group::SyncGroupRequest,
-    txn_offset_commit::TxnOffsetCommitRequest, write_txn_markers::WriteTxnMarkersRequest,
+    alter_configs::AlterConfigsRequest, consumer_group_heartbeat::ConsumerGroupHeartbeatRequest,
+    create_partitions::CreatePartitionsRequest, create_topics::CreateTopicsRequest,
+    delete_groups::DeleteGroupsRequest, delete_records::DeleteRecordsRequest,
+    delete_topics::DeleteTopicsRequest, end_txn::EndTxnRequest, heartbeat::HeartbeatRequest,
+    incremental_alter_configs::IncrementalAlterConfigsRequest, init_producer_id::InitProducerIdRequest,
+    join_group::JoinGroupRequest, leave_group::LeaveGroupRequest, metadata::MetadataRequest,
+    offset_commit::OffsetCommitRequest, offset_delete::OffsetDeleteRequest, offset_fetch::OffsetFetchRequest,
+    sync_group::SyncGroupRequest, txn_offset_commit::TxnOffsetCommitRequest,
+    write_txn_markers::WriteTxnMarkersRequest,
 };
 
 use crate::{
@@ -84,6 +85,8 @@ pub enum Call {
     LeaveGroup(Asked<LeaveGroupRequest>),
     /// SyncGroup.
     SyncGroup(Asked<SyncGroupRequest>),
+    /// ConsumerGroupHeartbeat.
+    ConsumerGroupHeartbeat(Asked<ConsumerGroupHeartbeatRequest>),
     /// DeleteGroups.
     DeleteGroups(Asked<DeleteGroupsRequest>),
     /// OffsetDelete.
@@ -139,6 +142,7 @@ impl Call {
             | Self::Heartbeat(_)
             | Self::LeaveGroup(_)
             | Self::SyncGroup(_)
+            | Self::ConsumerGroupHeartbeat(_)
             | Self::DeleteGroups(_)
             | Self::OffsetDelete(_)
             | Self::CreateTopics(_)

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use semel_events::Blob;
 use semel_groups::{
-    MemberId, Refusal,
+    Group, MemberId, Refusal,
     classic::{Answer, Assigned, Claim, JoinedGeneration},
+    consumer::{Roster, Seat},
 };
 use semel_types::{ErrorCode, GroupId};
 use semel_wire::{
@@ -31,18 +32,60 @@ pub(crate) fn shared(text: &Text) -> Arc<str> {
     Arc::from(text.as_str())
 }
 
+/// The address without its port, as Kafka tells it.
+pub(crate) fn host(address: &str) -> Arc<str> {
+    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    Arc::from(format!("/{host}"))
+}
+
 /// Bytes of the events that a request to this group may cause, at most, apart from what it brings.
 pub(crate) fn bytes(step: &Step<'_>, group: &GroupId) -> u64 {
-    let classic = step.state().groups.group(group).and_then(|group| group.classic());
+    let found = step.state().groups.group(group);
+    if let Some(roster) = found.and_then(Group::consumer) {
+        return roster_bytes(step, roster);
+    }
+    let classic = found.and_then(Group::classic);
     let seats = classic.into_iter().flat_map(|membership| membership.seats());
     let joining = step.groups().group(group).into_iter().flat_map(|live| live.joining());
     let members = seats.map(|(_, seat)| &seat.member).chain(joining);
     let of = |member: &semel_events::GroupMember| {
-        let protocols = member.protocols.iter().map(|one| one.name.len() + one.metadata.len() + 16);
+        let protocols = member.protocols.iter().map(protocol_bytes);
         let names = 2 * member.id.len() + member.client_id.len() + member.client_host.len();
         protocols.sum::<usize>() + names + member.instance.as_ref().map_or(0, |name| name.len()) + 64
     };
-    COORDINATOR_BYTES + members.map(of).sum::<usize>() as u64
+    COORDINATOR_BYTES + members.map(of).sum::<usize>() as u64 + all_partitions(step) * PARTITION_BYTES
+}
+
+fn protocol_bytes(protocol: &semel_events::GroupProtocol) -> usize {
+    protocol.name.len() + protocol.metadata.len() + 16
+}
+
+/// A partition stands in the targets, and in what a member has and gives up.
+const PARTITION_BYTES: u64 = 24;
+
+fn all_partitions(step: &Step<'_>) -> u64 {
+    step.state().catalog.topics().map(|topic| topic.partitions().len() as u64).sum()
+}
+
+/// A new epoch of a consumer group, or its change into a classic one.
+fn roster_bytes(step: &Step<'_>, roster: &Roster) -> u64 {
+    let of = |seat: &Seat| {
+        let member = &seat.member;
+        let protocols = member.classic.iter().flat_map(|traits| &traits.protocols).map(protocol_bytes);
+        let names = 3 * member.id.len() + member.client_id.len() + member.client_host.len();
+        (protocols.sum::<usize>() + names + member.instance.as_ref().map_or(0, |name| name.len()) + 128)
+            as u64
+    };
+    let members = roster.seats().map(|(_, seat)| of(seat)).sum::<u64>();
+    COORDINATOR_BYTES + members + all_partitions(step) * PARTITION_BYTES
+}
+
+/// Bytes of the event that tells one member of a consumer group what it has, at most.
+pub(crate) fn seat_bytes(step: &Step<'_>, group: &GroupId, member: &str) -> u64 {
+    let roster = step.state().groups.group(group).and_then(Group::consumer);
+    let seat = roster.and_then(|roster| roster.seat(member));
+    let partitions = seat.map_or(0, |seat| seat.target.len() + seat.assigned.len() + seat.revoking.len());
+    COORDINATOR_BYTES + partitions as u64 * PARTITION_BYTES
 }
 
 /// An answer of a group on the wire; of a request that is answered alone in its API.

@@ -8,9 +8,9 @@ use std::{fmt, sync::Arc};
 
 use semel_types::{DurationMs, Now, WallTime};
 use semel_wire::api::{
-    describe_groups::DescribeGroupsRequest, describe_producers::DescribeProducersRequest,
-    describe_transactions::DescribeTransactionsRequest, list_groups::ListGroupsRequest,
-    list_transactions::ListTransactionsRequest,
+    consumer_group_describe::ConsumerGroupDescribeRequest, describe_groups::DescribeGroupsRequest,
+    describe_producers::DescribeProducersRequest, describe_transactions::DescribeTransactionsRequest,
+    list_groups::ListGroupsRequest, list_transactions::ListTransactionsRequest,
 };
 
 use crate::{
@@ -27,6 +27,8 @@ pub enum Inquiry {
     Groups(Asked<DescribeGroupsRequest>),
     /// ListGroups.
     GroupList(Asked<ListGroupsRequest>),
+    /// ConsumerGroupDescribe.
+    ConsumerGroups(Asked<ConsumerGroupDescribeRequest>),
     /// DescribeProducers.
     Producers(Asked<DescribeProducersRequest>),
     /// DescribeTransactions.
@@ -56,7 +58,10 @@ pub struct StateCall {
 pub(crate) fn run(step: &mut Step<'_>, inquiry: &Inquiry) -> Handled {
     let groups = match inquiry {
         Inquiry::Groups(_) | Inquiry::GroupList(_) => Arc::new(step.groups().snapshot()),
-        Inquiry::Producers(_) | Inquiry::Transactions(_) | Inquiry::TransactionList(_) => Arc::default(),
+        Inquiry::ConsumerGroups(_)
+        | Inquiry::Producers(_)
+        | Inquiry::Transactions(_)
+        | Inquiry::TransactionList(_) => Arc::default(),
     };
     let cut = Cut { state: step.copy(), groups, now: step.context.now, wall: step.context.wall };
     Handled::State(StateCall { cut, inquiry: inquiry.clone() })

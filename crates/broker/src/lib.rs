@@ -31,6 +31,7 @@ pub mod room;
 pub mod settings;
 pub mod state;
 pub mod topic_name;
+mod topics_now;
 
 pub use call::{Answer, Asked, Call, ClientInfo, Input, Inspection, NodeReply, NodeRequest, Outputs};
 pub use facts::{Endpoint, Facts};

@@ -12,7 +12,7 @@ use alloc::{
 
 use rpds::RedBlackTreeMapSync;
 use semel_events::GroupMember;
-use semel_types::{ConnectionNumber, GroupId, Now, RequestToken};
+use semel_types::{ConnectionNumber, DurationMs, GroupId, Now, RequestToken};
 
 use crate::{
     Kind, MemberId, Membership, State, consumer,
@@ -81,7 +81,7 @@ impl Live {
     }
 
     /// As after a start: everybody's time starts anew, and a group with members missing asks the others to join.
-    fn of(membership: &Membership, now: Now) -> Self {
+    pub(crate) fn of(membership: &Membership, now: Now) -> Self {
         let mut live = Self::default();
         for (id, seat) in membership.seats() {
             live.sessions.insert(Arc::clone(id), now.plus(seat.member.session_timeout));
@@ -135,12 +135,14 @@ pub enum Pulse {
 
 impl Pulse {
     /// As after a start at `now`; none for a group without members.
-    fn of(kind: &Kind, now: Now) -> Option<Self> {
+    fn of(kind: &Kind, session: DurationMs, now: Now) -> Option<Self> {
         match kind {
             Kind::Classic(membership) if membership.is_empty() => None,
             Kind::Classic(membership) => Some(Self::Classic(Arc::new(Live::of(membership, now)))),
             Kind::Consumer(roster) if roster.is_empty() => None,
-            Kind::Consumer(roster) => Some(Self::Consumer(Arc::new(consumer::Live::of(roster, now)))),
+            Kind::Consumer(roster) => {
+                Some(Self::Consumer(Arc::new(consumer::Live::of(roster, session, now))))
+            }
         }
     }
 
@@ -216,12 +218,12 @@ pub struct Volatile {
 }
 
 impl Volatile {
-    /// As after a start at `now`.
+    /// As after a start at `now`; `session` is that of members of consumer groups.
     #[must_use]
-    pub fn start(state: &State, now: Now) -> Self {
+    pub fn start(state: &State, session: DurationMs, now: Now) -> Self {
         let mut volatile = Self::default();
         for (id, group) in state.groups() {
-            if let Some(pulse) = Pulse::of(group.kind(), now) {
+            if let Some(pulse) = Pulse::of(group.kind(), session, now) {
                 volatile.set(id.clone(), pulse);
             }
         }

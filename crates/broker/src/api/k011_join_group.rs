@@ -50,7 +50,7 @@ fn join(step: &Step<'_>, asked: &Asked<JoinGroupRequest>) -> Join {
     Join {
         claim: groups::claim(&request.member_id, request.group_instance_id.as_ref()),
         client_id: Arc::clone(&client.client_id),
-        client_host: host(&client.address),
+        client_host: groups::host(&client.address),
         session_timeout: DurationMs::from_ms(request.session_timeout_ms.into()),
         rebalance_timeout: DurationMs::from_ms(rebalance_timeout_ms.max(0).into()),
         protocol_type: groups::shared(&request.protocol_type),
@@ -58,10 +58,4 @@ fn join(step: &Step<'_>, asked: &Asked<JoinGroupRequest>) -> Join {
         id_comes_first: asked.version >= 4,
         may_skip_assignment: asked.version >= 9,
     }
-}
-
-/// The address without its port, as Kafka tells it.
-fn host(address: &str) -> Arc<str> {
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    Arc::from(format!("/{host}"))
 }

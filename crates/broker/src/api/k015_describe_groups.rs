@@ -18,7 +18,7 @@ use super::Reply;
 use crate::{call::Asked, groups::wire_bytes, inquiry::Cut};
 
 /// READ, DELETE, DESCRIBE, as bits (upstream `AclOperation`).
-const ALL_OPERATIONS: i32 = 1 << 3 | 1 << 6 | 1 << 8;
+pub(super) const ALL_OPERATIONS: i32 = 1 << 3 | 1 << 6 | 1 << 8;
 
 pub(super) fn answer(cut: &Cut, asked: &Asked<DescribeGroupsRequest>) -> Reply {
     let groups = asked.body.groups.iter().map(|id| {

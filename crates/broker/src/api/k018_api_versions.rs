@@ -1,7 +1,8 @@
 //! ApiVersions (key 18), versions 0 to 5.
 //!
-//! Behaviour: names every API and version that is served, and the finalized feature `transaction.version`
-//! (`semel.transaction.version`, default 2: KIP-890 part 2), by which clients choose the transaction protocol.
+//! Behaviour: names every API and version that is served, and the finalized features `transaction.version`
+//! (`semel.transaction.version`, default 2: KIP-890 part 2) and `group.version` 1 (KIP-848), by which clients choose
+//! their protocols.
 //! An unknown version is answered in version 0 with error 35 and the range of this API alone (KIP-511), so that the
 //! client asks again in a version that carries the features. A software name or version outside Kafka's pattern is 42.
 //! A client that means to reach another cluster or node is told so with 129, and looks for it anew; one that names only
@@ -30,7 +31,9 @@ pub struct Software {
     pub version: String,
 }
 
-const FEATURE: &str = "transaction.version";
+/// Features and their highest levels (upstream `Feature`). Java asks for KIP-848 only where `group.version` is 1.
+const TRANSACTIONS: (&str, i16) = ("transaction.version", 2);
+const GROUPS: (&str, i16) = ("group.version", 1);
 
 pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
     let (name, version) = (&asked.body.client_software_name, &asked.body.client_software_version);
@@ -82,17 +85,25 @@ fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
             max_version: spec.advertise_max,
         })
         .collect();
-    let level = facts.settings.transaction_version();
-    let name = Text::from(FEATURE);
     // Version 3 cannot say "from 0" (KIP-511, KAFKA-17011); clients of it only look at the finalized level.
     let min_version = i16::from(version < 4);
-    let finalized =
-        FinalizedFeature { name: name.clone(), max_version_level: level, min_version_level: level };
+    let supported = [GROUPS, TRANSACTIONS].map(|(name, max_version)| SupportedFeature {
+        name: Text::from(name),
+        min_version,
+        max_version,
+    });
+    let finalized = [(GROUPS.0, GROUPS.1), (TRANSACTIONS.0, facts.settings.transaction_version())];
+    let finalized = finalized.into_iter().filter(|(_, level)| *level > 0);
+    let finalized = finalized.map(|(name, level)| FinalizedFeature {
+        name: Text::from(name),
+        max_version_level: level,
+        min_version_level: level,
+    });
     ApiVersionsResponse {
         api_keys,
-        supported_features: vec![SupportedFeature { name, min_version, max_version: 2 }],
+        supported_features: supported.to_vec(),
         finalized_features_epoch: 1,
-        finalized_features: if level > 0 { vec![finalized] } else { Vec::new() },
+        finalized_features: finalized.collect(),
         ..Default::default()
     }
 }

@@ -41,6 +41,8 @@ mod k060_describe_cluster;
 mod k061_describe_producers;
 mod k065_describe_transactions;
 mod k066_list_transactions;
+mod k068_consumer_group_heartbeat;
+mod k069_consumer_group_describe;
 mod k074_list_config_resources;
 
 use std::{fmt, io};
@@ -53,6 +55,8 @@ use semel_wire::{
     api::{
         add_offsets_to_txn::AddOffsetsToTxnResponse, add_partitions_to_txn::AddPartitionsToTxnResponse,
         alter_configs::AlterConfigsResponse, api_versions::ApiVersionsResponse,
+        consumer_group_describe::ConsumerGroupDescribeResponse,
+        consumer_group_heartbeat::ConsumerGroupHeartbeatResponse,
         create_partitions::CreatePartitionsResponse, create_topics::CreateTopicsResponse,
         delete_groups::DeleteGroupsResponse, delete_records::DeleteRecordsResponse,
         delete_topics::DeleteTopicsResponse, describe_cluster::DescribeClusterResponse,
@@ -277,6 +281,8 @@ fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Resul
         ApiKey::DescribeProducers => inquire(Inquiry::Producers(asked(reader, version)?)),
         ApiKey::DescribeTransactions => inquire(Inquiry::Transactions(asked(reader, version)?)),
         ApiKey::ListTransactions => inquire(Inquiry::TransactionList(asked(reader, version)?)),
+        ApiKey::ConsumerGroupHeartbeat => Route::Node(Call::ConsumerGroupHeartbeat(asked(reader, version)?)),
+        ApiKey::ConsumerGroupDescribe => inquire(Inquiry::ConsumerGroups(asked(reader, version)?)),
     })
 }
 
@@ -298,6 +304,7 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
         Call::Heartbeat(asked) => k012_heartbeat::run(step, asked),
         Call::LeaveGroup(asked) => k013_leave_group::run(step, asked),
         Call::SyncGroup(asked) => k014_sync_group::run(step, asked),
+        Call::ConsumerGroupHeartbeat(asked) => k068_consumer_group_heartbeat::run(step, asked),
         Call::DeleteGroups(asked) => k042_delete_groups::run(step, asked),
         Call::OffsetDelete(asked) => k047_offset_delete::run(step, asked),
         Call::CreateTopics(asked) => k019_create_topics::run(step, asked),
@@ -322,6 +329,7 @@ pub(crate) fn answer_inquiry(cut: &Cut, inquiry: &Inquiry) -> Reply {
     match inquiry {
         Inquiry::Groups(asked) => k015_describe_groups::answer(cut, asked),
         Inquiry::GroupList(asked) => k016_list_groups::answer(cut, &asked.body),
+        Inquiry::ConsumerGroups(asked) => k069_consumer_group_describe::answer(cut, &asked.body),
         Inquiry::Producers(asked) => k061_describe_producers::answer(cut, &asked.body),
         Inquiry::Transactions(asked) => k065_describe_transactions::answer(cut, &asked.body),
         Inquiry::TransactionList(asked) => k066_list_transactions::answer(cut, &asked.body),
@@ -440,5 +448,7 @@ replies! {
     DescribeProducers(DescribeProducersResponse),
     DescribeTransactions(DescribeTransactionsResponse),
     ListTransactions(ListTransactionsResponse),
+    ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse),
+    ConsumerGroupDescribe(ConsumerGroupDescribeResponse),
     ListConfigResources(ListConfigResourcesResponse),
 }

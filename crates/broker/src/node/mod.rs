@@ -13,7 +13,7 @@ mod step;
 use std::sync::{Arc, Weak};
 
 use semel_eos::{Volatile, txn};
-use semel_groups::classic;
+use semel_groups::{classic, consumer};
 use semel_log::{Proposal, Room, RoomClass, SnapshotSource};
 use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, RequestToken};
 
@@ -61,12 +61,14 @@ pub struct Node {
     settings: Arc<Settings>,
     limits: Limits,
     eos_settings: semel_eos::Settings,
-    group_settings: classic::Settings,
+    group_settings: consumer::Settings,
     state: State,
     volatile: Volatile,
     groups: semel_groups::Volatile,
     room: Box<dyn RoomKeeper>,
     last: LogSequence,
+    /// Counts the topics made and deleted since the start.
+    topics_version: u64,
     /// The copy of the state that questions are answered from, while one of them is.
     copy: StateCopy,
     /// Looks for old offsets.
@@ -98,6 +100,7 @@ impl Node {
         let (volatile, groups) = (Volatile::new(), semel_groups::Volatile::default());
         let copy = StateCopy::default();
         let walk = retention::Walk::new(state.eos.last_now(), settings.offsets_retention_check_interval());
+        let topics_version = 0;
         Self {
             settings,
             limits,
@@ -108,6 +111,7 @@ impl Node {
             groups,
             room,
             last,
+            topics_version,
             copy,
             walk,
         }
@@ -117,7 +121,8 @@ impl Node {
     ///
     /// `may_have_lost_writes`: the last stop was not clean and durability was `interval`. `software` names this build.
     pub fn start(&mut self, context: &Context, may_have_lost_writes: bool, software: &str) -> Outputs {
-        self.groups = semel_groups::Volatile::start(&self.state.groups, context.now);
+        let session = self.group_settings.session_timeout;
+        self.groups = semel_groups::Volatile::start(&self.state.groups, session, context.now);
         self.walk = retention::Walk::new(context.now, self.settings.offsets_retention_check_interval());
         let events = txn::start(&self.state.eos, context, may_have_lost_writes, software);
         let settings = Arc::clone(&self.settings);

@@ -7,7 +7,7 @@ use semel_eos::{
     txn::{self, Command, Fence, Reply, Request},
 };
 use semel_events::{Event, TransactionEnded};
-use semel_groups::{Change as GroupChange, Waiter, classic};
+use semel_groups::{Change as GroupChange, Waiter, classic, consumer};
 use semel_log::{Payload, Proposal, Room, RoomClass};
 use semel_types::{
     ConnectionNumber, Context, CoordinatorEpoch, GroupId, LeaderEpoch, PartitionHandle, RequestToken,
@@ -24,7 +24,11 @@ use crate::{
     groups::reply as group_reply,
     settings::{Limits, Settings},
     state::State,
+    topics_now::TopicsNow,
 };
+
+/// The answer to a heartbeat of a consumer group.
+type ToldOrRefused = Result<consumer::Told, semel_groups::Refusal>;
 
 /// Notes of one step, at most.
 const NOTES_MAX: usize = 4;
@@ -141,6 +145,7 @@ impl<'a> Step<'a> {
         self.proposal.sync_now |= self.must_be_synced(&event);
         self.node.last = self.node.last.next();
         self.node.state.apply(self.node.last, &event, &mut self.proposal.visible);
+        self.node.topics_version += u64::from(changes_topics(&event));
         if let Event::TransactionEnded(ended) = &event {
             self.add_markers(ended);
         }
@@ -290,12 +295,58 @@ impl<'a> Step<'a> {
 
     fn run_group(&mut self, request: classic::Request) -> Option<classic::Answer> {
         let Node { state, groups, group_settings, .. } = &*self.node;
-        let decision = classic::decide(&state.groups, groups, group_settings, &request, self.context);
+        if consumer::serves(&state.groups, &request.group) {
+            let classic::Request { waiter, group, command } = request;
+            let command = consumer::Command::Classic(command);
+            return self.run_consumer(consumer::Request { waiter, group, command }).0;
+        }
+        let settings = &group_settings.classic;
+        let decision = classic::decide(&state.groups, groups, settings, &request, self.context);
         decision.events.into_iter().for_each(|event| self.apply(event));
         self.node.groups.apply_changes(decision.changes);
+        self.hand_out(request.waiter, decision.answers)
+    }
+
+    /// Tells a consumer group what a member says, and the member what the group answers.
+    pub(crate) fn decide_consumer(
+        &mut self,
+        group: GroupId,
+        beat: consumer::Heartbeat,
+    ) -> Result<consumer::Told, semel_groups::Refusal> {
+        let asker = self.asker.expect("a request asks");
+        let waiter = Waiter { connection: asker.connection, token: asker.token };
+        let command = consumer::Command::Heartbeat(beat);
+        let (_, told) = self.run_consumer(consumer::Request { waiter, group, command });
+        told.expect("a heartbeat is answered at once")
+    }
+
+    fn run_consumer(
+        &mut self,
+        request: consumer::Request,
+    ) -> (Option<classic::Answer>, Option<ToldOrRefused>) {
+        let Node { state, groups, group_settings, topics_version, .. } = &*self.node;
+        let topics = TopicsNow { catalog: &state.catalog, version: *topics_version };
+        let sides = (&state.groups, groups);
+        let decision = consumer::decide(sides, group_settings, &topics, &request, self.context);
+        decision.events.into_iter().for_each(|event| self.apply(event));
+        self.node.groups.apply_changes(decision.changes);
+        (self.hand_out(request.waiter, decision.answers), decision.told)
+    }
+
+    /// Have topics changed since this group was last asked?
+    pub(crate) fn topics_are_new_to(&self, group: &GroupId) -> bool {
+        self.node.groups.consumer(group).is_none_or(|live| !live.has_seen(self.node.topics_version))
+    }
+
+    /// Answers to others leave with this step; the asker's own is returned.
+    fn hand_out(
+        &mut self,
+        asker: Waiter,
+        answers: Vec<(Waiter, classic::Answer)>,
+    ) -> Option<classic::Answer> {
         let mut own = None;
-        for (waiter, answer) in decision.answers {
-            if waiter == request.waiter {
+        for (waiter, answer) in answers {
+            if waiter == asker {
                 own = Some(answer);
             } else {
                 let Waiter { connection, token } = waiter;
@@ -406,6 +457,10 @@ const fn api_of(command: &Command) -> Option<ApiKey> {
         Command::WriteMarker { .. } => Some(ApiKey::WriteTxnMarkers),
         Command::Tick => None,
     }
+}
+
+const fn changes_topics(event: &Event) -> bool {
+    matches!(event, Event::TopicCreated(_) | Event::TopicDeleted(_))
 }
 
 fn encoded_bytes(event: &Event) -> usize {

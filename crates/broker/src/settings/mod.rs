@@ -10,6 +10,7 @@ mod definition;
 pub mod group;
 pub mod topic;
 
+use semel_groups::consumer;
 use std::{collections::BTreeMap, fmt};
 
 pub use broker::BROKER;
@@ -221,13 +222,36 @@ impl Settings {
 
     /// The settings that groups need.
     #[must_use]
-    pub fn groups(&self) -> semel_groups::classic::Settings {
-        semel_groups::classic::Settings {
-            session_timeout_min: self.duration("group.min.session.timeout.ms"),
-            session_timeout_max: self.duration("group.max.session.timeout.ms"),
-            initial_rebalance_delay: self.duration("group.initial.rebalance.delay.ms"),
-            size_max: self.bytes("group.max.size"),
+    pub fn groups(&self) -> consumer::Settings {
+        let (assignors, _) = self.get("group.consumer.assignors").expect("it has a default");
+        let assignors = assignors.split(',').filter_map(|name| consumer::Assignor::by_name(name.trim()));
+        consumer::Settings {
+            session_timeout: self.duration("group.consumer.session.timeout.ms"),
+            size_max: self.bytes("group.consumer.max.size"),
+            assignors: assignors.collect(),
+            migration: self.migration(),
+            classic: semel_groups::classic::Settings {
+                session_timeout_min: self.duration("group.min.session.timeout.ms"),
+                session_timeout_max: self.duration("group.max.session.timeout.ms"),
+                initial_rebalance_delay: self.duration("group.initial.rebalance.delay.ms"),
+                size_max: self.bytes("group.max.size"),
+            },
         }
+    }
+
+    fn migration(&self) -> consumer::Migration {
+        match self.get("group.consumer.migration.policy").map(|(policy, _)| policy) {
+            Some("disabled") => consumer::Migration::Disabled,
+            Some("downgrade") => consumer::Migration::Downgrade,
+            Some("upgrade") => consumer::Migration::Upgrade,
+            Some(_) | None => consumer::Migration::Bidirectional,
+        }
+    }
+
+    /// `group.consumer.heartbeat.interval.ms`.
+    #[must_use]
+    pub fn consumer_heartbeat_interval_ms(&self) -> i32 {
+        i32::try_from(self.number("group.consumer.heartbeat.interval.ms")).expect("its range is that of i32")
     }
 
     /// `offsets.retention.minutes`.

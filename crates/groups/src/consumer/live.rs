@@ -7,9 +7,6 @@ use semel_types::{DurationMs, Now};
 use super::{Roster, Seat};
 use crate::MemberId;
 
-/// Session of members until the group is first asked after a start, and of those that say none.
-const FIRST_SESSION: DurationMs = DurationMs::from_ms(45_000);
-
 /// One consumer group's volatile side.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
@@ -19,18 +16,26 @@ pub struct Live {
     pub(crate) revocations: BTreeMap<MemberId, (Now, i32)>,
     /// Until when a member of the classic protocol has to join or to sync.
     pub(crate) classic_by: BTreeMap<MemberId, Now>,
+    /// The version of the topics in which the subscriptions were last looked at.
+    pub(crate) topics_seen: Option<u64>,
 }
 
 impl Live {
     /// As after a start: everybody's time starts anew, nobody has to join.
-    pub(crate) fn of(roster: &Roster, now: Now) -> Self {
+    pub(crate) fn of(roster: &Roster, session: DurationMs, now: Now) -> Self {
         let mut live = Self::default();
         for (id, seat) in roster.seats() {
-            let session = seat.member.classic.as_ref().map_or(FIRST_SESSION, |traits| traits.session_timeout);
+            let session = seat.member.classic.as_ref().map_or(session, |traits| traits.session_timeout);
             live.sessions.insert(Arc::clone(id), now.plus(session));
             live.watch_revocation(id, seat, now);
         }
         live
+    }
+
+    /// Were the subscriptions looked at in this version of the topics?
+    #[must_use]
+    pub fn has_seen(&self, version: u64) -> bool {
+        self.topics_seen == Some(version)
     }
 
     /// Notes until when a member has to have given up what it has to.
@@ -45,6 +50,12 @@ impl Live {
                 self.revocations.insert(Arc::clone(id), (by, seat.member_epoch));
             }
         }
+    }
+
+    pub(crate) fn forget(&mut self, id: &str) {
+        self.sessions.remove(id);
+        self.revocations.remove(id);
+        self.classic_by.remove(id);
     }
 
     pub(crate) fn due(&self) -> Option<Now> {

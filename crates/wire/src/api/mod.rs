@@ -215,6 +215,12 @@ apis! {
     66 ListTransactions list_transactions "k066_list_transactions.rs"
         (ListTransactionsRequest, ListTransactionsResponse)
         decode 0..=2, advertise 0..=2, flexible 0;
+    68 ConsumerGroupHeartbeat consumer_group_heartbeat "k068_consumer_group_heartbeat.rs"
+        (ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse)
+        decode 0..=1, advertise 0..=1, flexible 0;
+    69 ConsumerGroupDescribe consumer_group_describe "k069_consumer_group_describe.rs"
+        (ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse)
+        decode 0..=1, advertise 0..=1, flexible 0;
     74 ListConfigResources list_config_resources "k074_list_config_resources.rs"
         (ListConfigResourcesRequest, ListConfigResourcesResponse)
         decode 0..=1, advertise 0..=1, flexible 0;

@@ -127,6 +127,8 @@ fn every_api_and_version_agrees_with_the_oracle() {
         describe_producers: DescribeProducersRequest, DescribeProducersResponse;
         describe_transactions: DescribeTransactionsRequest, DescribeTransactionsResponse;
         list_transactions: ListTransactionsRequest, ListTransactionsResponse;
+        consumer_group_heartbeat: ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
+        consumer_group_describe: ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
         list_config_resources: ListConfigResourcesRequest, ListConfigResourcesResponse;
     };
     let table: Vec<_> = API_TABLE.iter().map(|spec| spec.key).collect();

@@ -1,0 +1,116 @@
+//! ConsumerGroupHeartbeat (key 68), versions 0 and 1.
+//!
+//! Behaviour: a member joins (epoch 0), stays, or leaves (-1; -2 for a static member that will be back). It is told its
+//! epoch, and what it has whenever that changed or it said everything. Refused are: what it must not say (42), an
+//! unknown assignor (112), a wrong pattern (128), a full group (81), a group that is none or cannot change over from the
+//! classic protocol (69), an unknown member (25), another epoch than its own (110), a static name that is in use
+//! (111) or was taken (82). Without room 15. A classic group of consumers changes over with the first member that joins
+//! so, if `group.consumer.migration.policy` allows it.
+//! Version notes: in 0 the server may make the member's id; 1 has patterns.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use semel_groups::consumer::{Heartbeat, OwnedSet, Told};
+use semel_log::RoomClass;
+use semel_types::{DurationMs, ErrorCode, GroupId, PartitionHandle};
+use semel_wire::{
+    Text,
+    api::consumer_group_heartbeat::{
+        ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, HeartbeatAssignment,
+        HeartbeatTopicPartitions,
+    },
+};
+
+use super::answer::group_code;
+use crate::{
+    call::Asked,
+    common::{message, no_room_or, room},
+    groups::{self, shared},
+    node::{Handled, Step},
+};
+
+pub(super) fn run(step: &mut Step<'_>, asked: &Asked<ConsumerGroupHeartbeatRequest>) -> Handled {
+    let request = &asked.body;
+    let group = GroupId::new(&request.group_id);
+    let bytes = bytes(step, &group, request);
+    if let Err(no_room) = room(step, bytes, RoomClass::Identity, ErrorCode::CoordinatorNotAvailable) {
+        return no_room_or(no_room, |code| refused(code, &code));
+    }
+    let beat = heartbeat(step, request, asked.version);
+    match step.decide_consumer(group, beat) {
+        Ok(told) => respond(step, told),
+        Err(refusal) => refused(group_code(refusal), &refusal),
+    }
+}
+
+fn heartbeat(step: &Step<'_>, request: &ConsumerGroupHeartbeatRequest, version: i16) -> Heartbeat {
+    let client = step.client();
+    let timeout = i64::from(request.rebalance_timeout_ms);
+    Heartbeat {
+        member: shared(&request.member_id),
+        member_epoch: request.member_epoch,
+        instance: request.instance_id.as_ref().map(shared),
+        rack: request.rack_id.as_ref().map(shared),
+        client_id: Arc::clone(&client.client_id),
+        client_host: groups::host(&client.address),
+        rebalance_timeout: (timeout >= 0).then(|| DurationMs::from_ms(timeout)),
+        topics: request.subscribed_topic_names.as_ref().map(|names| names.iter().map(shared).collect()),
+        pattern: request.subscribed_topic_regex.as_ref().map(shared),
+        assignor: request.server_assignor.as_ref().map(shared),
+        owned: request.topic_partitions.as_ref().map(|owned| handles(step, owned)),
+        brings_id: version >= 1,
+    }
+}
+
+/// What the member has, as far as it still exists.
+fn handles(step: &Step<'_>, owned: &[HeartbeatTopicPartitions]) -> OwnedSet {
+    let catalog = &step.state().catalog;
+    let mut handles = BTreeSet::new();
+    for topic in owned {
+        let Some(found) = catalog.topic_by_id(topic.topic_id) else { continue };
+        handles.extend(topic.partitions.iter().filter_map(|index| found.partition(*index)));
+    }
+    handles
+}
+
+/// Bytes of the events that this heartbeat may cause, at most: those of a new epoch only if it may start one.
+fn bytes(step: &Step<'_>, group: &GroupId, request: &ConsumerGroupHeartbeatRequest) -> u64 {
+    let said = request.subscribed_topic_names.is_some() || request.subscribed_topic_regex.is_some();
+    if said || request.member_epoch <= 0 || step.topics_are_new_to(group) {
+        let names = request.subscribed_topic_names.iter().flatten().map(|name| name.len() + 16);
+        let pattern = request.subscribed_topic_regex.as_ref().map_or(0, |pattern| pattern.len());
+        return groups::bytes(step, group) + (names.sum::<usize>() + pattern) as u64;
+    }
+    groups::seat_bytes(step, group, &request.member_id)
+}
+
+fn respond(step: &Step<'_>, told: Told) -> Handled {
+    let assignment =
+        told.assigned.map(|assigned| HeartbeatAssignment { topic_partitions: by_topic(step, &assigned) });
+    ConsumerGroupHeartbeatResponse {
+        member_id: Some(Text::from(&*told.member)),
+        member_epoch: told.member_epoch,
+        heartbeat_interval_ms: step.settings.consumer_heartbeat_interval_ms(),
+        assignment,
+        ..Default::default()
+    }
+    .into()
+}
+
+/// Partitions of topics that are gone are not told: the member drops them, too.
+fn by_topic(step: &Step<'_>, assigned: &[PartitionHandle]) -> Vec<HeartbeatTopicPartitions> {
+    let mut topics: Vec<HeartbeatTopicPartitions> = Vec::new();
+    for handle in assigned {
+        let Some((topic, index)) = step.state().catalog.locate(*handle) else { continue };
+        match topics.last_mut().filter(|last| last.topic_id == topic.id()) {
+            Some(last) => last.partitions.push(index),
+            None => topics.push(HeartbeatTopicPartitions { topic_id: topic.id(), partitions: vec![index] }),
+        }
+    }
+    topics
+}
+
+fn refused(code: ErrorCode, why: &dyn std::fmt::Display) -> Handled {
+    let error_message = Some(message(&why.to_string()));
+    ConsumerGroupHeartbeatResponse { error_code: code.into(), error_message, ..Default::default() }.into()
+}
