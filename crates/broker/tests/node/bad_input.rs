@@ -297,11 +297,14 @@ fn api_versions_names_what_clients_look_for() {
         };
         assert_eq!(range(0), Some((0, 13)), "Produce from 0, KAFKA-18659");
         assert_eq!(range(11), Some((0, 9)), "JoinGroup from 0, KAFKA-19444");
+        assert_eq!(range(68), Some((0, 1)), "ConsumerGroupHeartbeat, KIP-848");
         for key in [22, 24, 25, 26, 28] {
             assert_eq!(range(key).map(|(min, _)| min), Some(0));
         }
         if version >= 3 {
-            assert_eq!(answer.finalized_features[0].max_version_level, 2);
+            let levels = answer.finalized_features.iter();
+            let levels: Vec<_> = levels.map(|one| (one.name.as_str(), one.max_version_level)).collect();
+            assert_eq!(levels, [("group.version", 1), ("transaction.version", 2)]);
             assert!(answer.finalized_features_epoch >= 0);
         }
     }
@@ -320,7 +323,8 @@ fn the_finalized_level_follows_the_setting() {
         ..Default::default()
     };
     let answer: ApiVersionsResponse = broker.ask(on, 4, &request).answer();
-    assert!(answer.finalized_features.is_empty());
+    let names: Vec<_> = answer.finalized_features.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["group.version"]);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 
 mod alter;
 mod bad_input;
+mod consumer_groups;
 mod coordinator;
 mod damage;
 mod dedup;

@@ -1,6 +1,7 @@
 //! A broker without a server: dispatch, node, and a log in memory that is durable at once.
 
 mod client;
+mod consumers;
 mod log;
 mod members;
 mod reader;
@@ -19,6 +20,7 @@ use semel_types::{ConnectionNumber, Context, LeaderEpoch, LogSequence, Now, Requ
 use semel_wire::{Message, Reader, ResponseHeader, Writer, frame};
 
 pub use client::*;
+pub use consumers::*;
 pub use members::*;
 pub use reader::*;
 
@@ -227,6 +229,11 @@ impl Broker {
     /// The shard's epoch, which is the coordinator's.
     pub fn shard_epoch(&self) -> i32 {
         semel_types::CoordinatorEpoch::from(self.state().eos.shard_epoch()).get()
+    }
+
+    /// How many events there are.
+    pub fn event_count(&self) -> u64 {
+        self.node.last_sequence().get()
     }
 
     /// The node's state.
