@@ -67,7 +67,7 @@ pub struct Node {
     groups: semel_groups::Volatile,
     room: Box<dyn RoomKeeper>,
     last: LogSequence,
-    /// Counts the topics made and deleted since the start.
+    /// Counts the topics made, deleted and grown since the start.
     topics_version: u64,
     /// The copy of the state that questions are answered from, while one of them is.
     copy: StateCopy,

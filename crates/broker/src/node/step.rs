@@ -460,7 +460,7 @@ const fn api_of(command: &Command) -> Option<ApiKey> {
 }
 
 const fn changes_topics(event: &Event) -> bool {
-    matches!(event, Event::TopicCreated(_) | Event::TopicDeleted(_))
+    matches!(event, Event::TopicCreated(_) | Event::TopicDeleted(_) | Event::PartitionsAdded(_))
 }
 
 fn encoded_bytes(event: &Event) -> usize {
