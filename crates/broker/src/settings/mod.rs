@@ -10,8 +10,9 @@ mod definition;
 pub mod group;
 pub mod topic;
 
-use semel_groups::consumer;
 use std::{collections::BTreeMap, fmt};
+
+use semel_groups::consumer;
 
 pub use broker::BROKER;
 pub use definition::{Definition, Effect, Kind};
