@@ -73,6 +73,7 @@ final class Suite {
             Suite suite = new Suite(broker);
             checks.check("idempotent_produce_with_lost_answers", suite::idempotentProduceWithLostAnswers);
             checks.check("transactions_with_lost_answers", suite::transactionsOverThreeTopics);
+            new Survival(broker).runWithLostAnswers(checks);
         }
     }
 
