@@ -212,6 +212,8 @@ pub struct Inspection {
     pub state: State,
     /// What was refused of each transactional id since the start.
     pub refused: RefusedById,
+    /// What is known of groups beside the state.
+    pub groups: semel_groups::Volatile,
 }
 
 /// What was refused, by transactional id.

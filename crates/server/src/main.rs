@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Demo(demo) => cli::demo::run(demo),
         Command::Certify(certify) => cli::certify::run(certify),
         Command::Txn(txn) => cli::ask::txn::run(txn),
+        Command::Group(group) => cli::ask::group::run(group),
         Command::Producers(producers) => cli::ask::producers::run(producers),
         Command::Fences(fences) => cli::ask::fences::run(fences),
         Command::Lso(lso) => cli::ask::lso::run(lso),

@@ -1,6 +1,6 @@
 //! Lengths of time, times and places as people read and write them: the one place for such texts.
 
-use semel_types::DurationMs;
+use semel_types::{DurationMs, WallTime};
 
 /// Units in falling order: letters and milliseconds.
 const UNITS: [(&str, i64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
@@ -43,6 +43,38 @@ pub fn parse_span(text: &str) -> Result<DurationMs, String> {
     if text.trim().is_empty() { Err(wrong()) } else { Ok(DurationMs::from_ms(total_ms)) }
 }
 
+/// Reads a time in UTC, `2026-11-29T12:00:00Z`, with or without milliseconds, `Z` or time of day.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_time(text: &str) -> Result<WallTime, String> {
+    let wrong = || format!("{text:?} is no time in UTC (examples: 2026-11-29T12:00:00Z, 2026-11-29)");
+    let (date, time) = text.trim().trim_end_matches('Z').split_once('T').unwrap_or((text.trim(), "0:0:0"));
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let numbers = |text: &str, by| -> Option<[i64; 3]> {
+        let parsed: Result<Vec<i64>, _> = text.split(by).map(str::parse).collect();
+        parsed.ok()?.try_into().ok()
+    };
+    let [year, month, day] = numbers(date, '-').ok_or_else(wrong)?;
+    let [hour, minute, second] = numbers(time, ':').ok_or_else(wrong)?;
+    let ms: i64 = format!("{fraction:0<3}").get(..3).and_then(|ms| ms.parse().ok()).ok_or_else(wrong)?;
+    let sane = (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && (0..=9999).contains(&year)
+        && (0..24).contains(&hour)
+        && (0..60).contains(&minute)
+        && (0..61).contains(&second);
+    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    if sane { Ok(WallTime::from_ms(seconds * 1_000 + ms)) } else { Err(wrong()) }
+}
+
+/// Days from 1970 to a date of the Gregorian calendar; years begin in March, so that a leap day is the last.
+const fn days(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
+}
+
 /// A count with its noun: `1 record`, `2 records`.
 pub fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
@@ -51,6 +83,19 @@ pub fn count(number: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_read_as_it_is_written() {
+        for ms in [0, 951_782_400_123, 951_868_799_000, 1_796_000_000_000, 4_102_444_799_999] {
+            let time = WallTime::from_ms(ms);
+            assert_eq!(parse_time(&time.to_string()), Ok(time));
+        }
+        assert_eq!(parse_time("1970-01-02"), Ok(WallTime::from_ms(86_400_000)));
+        assert_eq!(parse_time("1970-01-01T00:00:01.5"), Ok(WallTime::from_ms(1_500)));
+        for text in ["", "now", "2026-13-01", "2026-11-29T24:00:00Z", "2026-11-29T12:00", "1-2"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn lengths_of_time_have_at_most_two_units() {

@@ -232,7 +232,11 @@ impl Node {
     /// What an administrator may ask about. Costs nothing: maps are shared.
     #[must_use]
     pub fn inspect(&self) -> Inspection {
-        Inspection { state: self.state.clone(), refused: self.volatile.refused_by_id().clone() }
+        Inspection {
+            state: self.state.clone(),
+            refused: self.volatile.refused_by_id().clone(),
+            groups: self.groups.snapshot(),
+        }
     }
 
     /// The state: for tests, descriptions and the administrator's view.

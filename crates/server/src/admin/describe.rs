@@ -27,7 +27,8 @@ pub fn place(catalog: &Catalog, handle: PartitionHandle) -> String {
     }
 }
 
-fn place_json(catalog: &Catalog, handle: PartitionHandle) -> Value {
+/// The same as JSON; null for a topic that is gone.
+pub fn place_json(catalog: &Catalog, handle: PartitionHandle) -> Value {
     let located = catalog.locate(handle);
     let topic = located.map(|(topic, _)| topic.name().as_str());
     json!({ "topic": topic, "partition": located.map(|(_, index)| index.get()) })

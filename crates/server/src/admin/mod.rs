@@ -8,6 +8,7 @@
 //! that through Kafka's protocol.
 
 mod describe;
+mod group;
 mod host;
 mod reply;
 pub mod route;

@@ -2,22 +2,23 @@
 
 use std::{str::FromStr, time::Duration};
 
-use semel_types::{PartitionIndex, TransactionalId};
+use semel_types::{GroupId, PartitionIndex, TransactionalId};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Admin, describe, reply::Failure};
+use super::{Admin, describe, group, reply::Failure};
 use crate::node_thread::Inspected;
 
 /// Every path, as `docs/admin-api.yaml` has them.
 #[cfg(test)]
-pub const ROUTES: [&str; 6] = [
+pub const ROUTES: [&str; 7] = [
     "/v1/health",
     "/v1/ready",
     "/v1/fences",
     "/v1/refused",
     "/v1/transactions/{id}",
     "/v1/partitions/{topic}/{partition}/stability",
+    "/v1/groups/{group}",
 ];
 
 /// Entries of one answer, unless asked otherwise, and at most.
@@ -69,6 +70,8 @@ pub enum Route {
         /// The partition.
         partition: PartitionIndex,
     },
+    /// A group: members, offsets, rebalances.
+    Group(GroupId),
 }
 
 impl Route {
@@ -101,6 +104,7 @@ impl Route {
                 let partition = PartitionIndex::new(partition.parse().map_err(wrong)?);
                 Self::Stability { topic: topic.to_owned(), partition }
             }
+            ["v1", "groups", group] => Self::Group(GroupId::new(group)),
             _ => return Err(Failure::not_found(format!("there is no {path}; see docs/admin-api.yaml"))),
         };
         query.all_known(&route)?;
@@ -112,7 +116,9 @@ impl Route {
         match self {
             Self::Fences { .. } => &["id", "after", "since_ms", "limit", "wait_ms"],
             Self::Refused { .. } => &["id", "limit"],
-            Self::Health | Self::Ready | Self::Transaction(_) | Self::Stability { .. } => &[],
+            Self::Health | Self::Ready | Self::Transaction(_) | Self::Stability { .. } | Self::Group(_) => {
+                &[]
+            }
         }
     }
 
@@ -136,6 +142,7 @@ impl Route {
                 describe::refused(&seen, id.as_ref(), limit)
             }
             Self::Transaction(id) => describe::transaction(&admin.inspect().await?, &id),
+            Self::Group(id) => group::group(&admin.inspect().await?, &id),
             Self::Stability { topic, partition } => {
                 describe::stability(&admin.inspect().await?, &topic, partition, &admin.bootstrap)
             }

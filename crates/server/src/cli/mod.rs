@@ -31,6 +31,7 @@ const AFTER_HELP: &str = "Examples:
   semel demo                           see exactly-once kept, step by step
   semel certify --bootstrap host:9092  which promises any Kafka-protocol broker keeps
   semel txn explain orders             who used a transactional id, who was fenced and why
+  semel group explain orders           why a group rebalanced
   semel fences --follow                each fence as it happens
   semel lso orders:0                   what readers of committed records wait for
   semel config --set num.partitions=3  each setting, its value and where it came from
@@ -49,6 +50,8 @@ pub enum Command {
     Certify(certify::Certify),
     /// Look at transactions and end them.
     Txn(ask::txn::TxnCommand),
+    /// Look at groups and their offsets, and change them.
+    Group(ask::group::GroupCommand),
     /// Show who writes to a topic's partitions, and where their open transactions start.
     Producers(ask::producers::Producers),
     /// Show who fenced whom: takeovers, timeouts, aborts by an administrator.

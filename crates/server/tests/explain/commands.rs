@@ -118,7 +118,7 @@ fn nobody_at_the_address_is_said_with_the_flag_that_names_another() {
 }
 
 /// Every name of a field in a value.
-fn names(value: &Value, into: &mut BTreeSet<String>) {
+pub fn names(value: &Value, into: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => fields.iter().for_each(|(name, inner)| {
             into.insert(name.clone());

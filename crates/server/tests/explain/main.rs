@@ -4,5 +4,6 @@
 mod commands;
 mod endpoint;
 mod fences;
+mod groups;
 mod rig;
 mod stories;

@@ -1,4 +1,4 @@
-//! Commands that ask a running broker: transactions, producers, fences, what holds the last stable offset.
+//! Commands that ask a running broker: transactions, groups, producers, fences, what holds the last stable offset.
 //!
 //! They speak Kafka's protocol where it has the request, and the admin endpoint where it has not; each command's help
 //! says which. Every one has `--json`, whose fields `docs/commands.md` names, and these exit statuses: 0 done, 1
@@ -7,6 +7,7 @@
 
 pub mod admin;
 pub mod fences;
+pub mod group;
 pub mod kafka;
 pub mod lso;
 pub mod producers;
