@@ -57,3 +57,9 @@ impl From<io::Error> for Failure {
         Self::Failed(error.to_string())
     }
 }
+
+impl From<semel_wire::EncodeError> for Failure {
+    fn from(error: semel_wire::EncodeError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}

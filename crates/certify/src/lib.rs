@@ -7,6 +7,7 @@
 mod actor;
 mod answer;
 pub mod client;
+mod codec;
 mod failure;
 pub mod host;
 mod probe;

@@ -112,6 +112,16 @@ struct Job<'a> {
     ground: Ground<'a>,
 }
 
+impl Job<'_> {
+    /// A broker of somebody else's may take a quarter of a minute to come up again, several times.
+    const fn patience(&self) -> u32 {
+        match self.ground {
+            Ground::Shared(_) | Ground::Fresh(..) => 1,
+            Ground::Commanded(_) => 4,
+        }
+    }
+}
+
 /// Where a scenario runs.
 #[derive(Clone, Copy)]
 enum Ground<'a> {
@@ -225,7 +235,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn play(job: &Job<'_>, limit: Duration) -> Finding {
     let started = Instant::now();
     let (verdict, steps) = match probe_for(job) {
-        Ok(probe) => watch(job.scenario, probe, limit),
+        Ok(probe) => watch(job.scenario, probe, limit * job.patience()),
         Err(failure) => (Verdict::Broken(failure), Vec::new()),
     };
     Finding { scenario: job.scenario, verdict, steps, took: started.elapsed() }
@@ -236,6 +246,11 @@ fn probe_for(job: &Job<'_>) -> Kept<Probe> {
     match job.ground {
         Ground::Shared(address) => Probe::new(&prefix, address, None),
         Ground::Commanded(commanded) => {
+            // A scenario that ran out of time may have left it dead.
+            if crate::Client::connect(commanded.address()).is_err() {
+                commanded.clone().restart()?;
+            }
+            wait_until_serving(&commanded.address())?;
             Probe::new(&prefix, &commanded.address(), Some(Box::new(commanded.clone())))
         }
         Ground::Fresh(servers, settings) => {

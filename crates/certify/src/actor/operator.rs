@@ -2,8 +2,9 @@
 
 use semel_types::PartitionIndex;
 use semel_wire::{
-    RawCoordinatorEpoch, WireCode,
+    RawCoordinatorEpoch, RawOffset, WireCode,
     api::{
+        delete_records::{DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic},
         describe_producers::{DescribeProducersRequest, DescribeProducersTopic, ProducerDescription},
         describe_transactions::{DescribeTransactionsRequest, TransactionDescription},
         write_txn_markers::{WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest},
@@ -48,6 +49,23 @@ impl Actor {
         }
         let state = seen.transaction_state.as_str().to_owned();
         Err(Failure::broken(format!("DescribeTransactions({id})"), state, due.join(" or ")))
+    }
+
+    /// DeleteRecords of one partition up to an offset; gives the new start of the log.
+    pub fn delete_records(&mut self, place: &Place, offset: i64) -> Answer<i64> {
+        let partition_index = PartitionIndex::new(place.index);
+        let partitions = vec![DeleteRecordsPartition { partition_index, offset: RawOffset(offset) }];
+        let topics = vec![DeleteRecordsTopic { name: place.topic.as_str().into(), partitions }];
+        let request = DeleteRecordsRequest { topics, timeout_ms: 10_000 };
+        let answer =
+            self.ask(&format!("DeleteRecords {} to {offset}", said(&[place])), &request, 1, |response| {
+                let mut partitions = response.topics.iter().flat_map(|topic| &topic.partitions);
+                partitions.next().map_or(WireCode(-1), |partition| partition.error_code)
+            });
+        answer.map(|response| {
+            let mut partitions = response.topics.iter().flat_map(|topic| &topic.partitions);
+            partitions.next().map_or(-1, |partition| partition.low_watermark.get())
+        })
     }
 
     /// DescribeProducers of one partition.

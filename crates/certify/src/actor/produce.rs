@@ -56,12 +56,8 @@ impl Actor {
         sequence: i32,
         values: &[&str],
     ) -> Answer<Produced> {
-        let said = format!(
-            "Produce {} seq {sequence} ({}) to {}",
-            values.join(","),
-            producer.said(),
-            said(&[place])
-        );
+        let said =
+            format!("Produce {} seq {sequence} ({}) to {}", short(values), producer.said(), said(&[place]));
         self.produce_batch(&said, place, producer.id.as_deref(), batch_of(producer, sequence, values))
     }
 

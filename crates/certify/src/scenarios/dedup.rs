@@ -1,16 +1,29 @@
 //! Area `dedup`: a record is stored once, whatever the network and the client do.
 
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
 use semel_wire::ApiKey;
 
 use crate::{
+    Actor, Failure,
     Outcome::{Abort, Commit},
-    Probe, Scenario,
+    Probe, Producer, Relay, Scenario,
+    actor::produce::{batch_of, request_of},
+    codec::{Codec, packed},
     relay::Action,
-    scenario::{Area, Basis, Kept},
+    scenario::{Area, Basis, Kept, Needs},
+    session::{Isolation, Place},
+    stricter::SHORT_EXPIRY,
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&B01, &B02, &B03, &B05, &B09, &B13, &B14];
+pub(super) const ALL: &[&Scenario] =
+    &[&B01, &B02, &B03, &B04, &B05, &B08A, &B08B, &B09, &B10, &B12, &B13, &B14, &B100, &D1];
 
 const B01: Scenario = Scenario {
     id: "B01",
@@ -91,6 +104,34 @@ fn b03(probe: &mut Probe) -> Kept {
     a.stores(&t, &["0", "1", "2", "3", "4", "5", "6"])
 }
 
+const B04: Scenario = Scenario {
+    id: "B04",
+    title: "a gap is refused, and a batch counts its records, packed or not",
+    promise: "A batch that overtook another one waits for it; nothing is lost between them.",
+    source: "tulios/kafkajs#598; redpanda-data/redpanda#3826; IBM/sarama#1430; founding rule 4",
+    ..Scenario::kafka(Area::Dedup, b04)
+};
+
+fn b04(probe: &mut Probe) -> Kept {
+    for codec in [None].into_iter().chain(Codec::ALL.map(Some)) {
+        let t = probe.topic()?;
+        let mut a = probe.actor("A")?;
+        let me = a.init_plain()?;
+        let mut send = |sequence: i32, values: &[&str]| {
+            let batch = batch_of(&me, sequence, values);
+            let batch = codec.map_or_else(|| batch.clone(), |codec| packed(&batch, codec));
+            a.produce_batch(&format!("Produce {values:?} seq {sequence} packed {codec:?}"), &t, None, batch)
+        };
+        send(0, &["a", "b"]).is_stored_at(0)?;
+        send(3, &["d"]).is(45)?;
+        send(2, &["c"]).is_stored_at(2)?;
+        send(3, &["d"]).is_stored_at(3)?;
+        send(0, &["a", "b"]).is_stored_at(0)?;
+        probe.same("the high watermark", a.ends(&t)?.high_watermark, 4)?;
+    }
+    Ok(())
+}
+
 const B05: Scenario = Scenario {
     id: "B05",
     title: "an overlapping or resized batch is not a duplicate",
@@ -114,6 +155,47 @@ fn b05(probe: &mut Probe) -> Kept {
     a.produce(&t, &me, 5, &["f"]).is_stored_at(5)
 }
 
+const B08A: Scenario = Scenario {
+    id: "B08a",
+    title: "a producer that was idle past its expiry goes on",
+    promise: "A producer that had nothing to send for a day is not dead afterwards.",
+    source: "redpanda-data/redpanda#22670, PR #22687; KIP-360; KIP-854",
+    basis: &[Basis::Reference, Basis::Thread],
+    needs: Needs::Settings(SHORT_EXPIRY),
+    ..Scenario::kafka(Area::Dedup, b08a)
+};
+
+fn b08a(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    a.produce(&t, &me, 0, &["0", "1", "2", "3", "4"]).is_stored_at(0)?;
+    // What is tried is the passing of time: there is nothing to wait for.
+    thread::sleep(Duration::from_millis(2500));
+    a.produce(&t, &me, 5, &["5", "6"]).is_stored_at(5)?;
+    a.stores(&t, &["0", "1", "2", "3", "4", "5", "6"])
+}
+
+const B08B: Scenario = Scenario {
+    id: "B08b",
+    title: "a producer goes on after its records were deleted",
+    promise: "Cleaning up a topic does not stop those who write to it.",
+    source: "apache/kafka PR #7388 (KAFKA-7190); KIP-360",
+    basis: &[Basis::Reference, Basis::Thread],
+    versions: "classic, DeleteRecords 1",
+    ..Scenario::kafka(Area::Dedup, b08b)
+};
+
+fn b08b(probe: &mut Probe) -> Kept {
+    probe.needs(ApiKey::DeleteRecords, 1)?;
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    a.produce(&t, &me, 0, &["0", "1", "2", "3", "4"]).is_stored_at(0)?;
+    probe.same("the new start of the log", a.delete_records(&t, 5).is(0)?, 5)?;
+    a.produce(&t, &me, 5, &["5", "6"]).is_stored_at(5)
+}
+
 const B09: Scenario = Scenario {
     id: "B09",
     title: "an idempotent client bumps its own epoch",
@@ -132,6 +214,62 @@ fn b09(probe: &mut Probe) -> Kept {
     a.produce(&t, &me.at_epoch(2), 4, &["y"]).is(45)?;
     a.produce(&t, &me.at_epoch(2), 0, &["d"]).is_stored_at(3)?;
     a.stores(&t, &["a", "b", "c", "d"])
+}
+
+const B10: Scenario = Scenario {
+    id: "B10",
+    title: "a retry of a batch that is deleted by now",
+    promise: "A retry is not stored again because its first copy was cleaned up meanwhile.",
+    source: "redpanda-data/redpanda#5355, PR #5356; KAFKA-14034",
+    basis: &[Basis::Thread],
+    versions: "classic, DeleteRecords 1",
+    ..Scenario::kafka(Area::Dedup, b10)
+};
+
+fn b10(probe: &mut Probe) -> Kept {
+    probe.needs(ApiKey::DeleteRecords, 1)?;
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    for sequence in 0..5 {
+        a.produce(&t, &me, sequence, &["v"]).is_stored_at(i64::from(sequence))?;
+    }
+    a.delete_records(&t, 4).is(0)?;
+    let offset = a.produce(&t, &me, 2, &["v"]).is(0)?.base_offset.get();
+    probe.holds([2, -1].contains(&offset), &format!("offset {offset}"), "2 or -1")?;
+    probe.same("the high watermark", a.ends(&t)?.high_watermark, 5)
+}
+
+const B12: Scenario = Scenario {
+    id: "B12",
+    title: "idempotent batches with acks 1 and acks 0",
+    promise: "A client with weaker acknowledgements does not double records, and nobody answers what wants no answer.",
+    source: "redpanda-data/redpanda#2605; confluentinc/librdkafka#2797",
+    basis: &[Basis::Protocol],
+    ..Scenario::kafka(Area::Dedup, b12)
+};
+
+fn b12(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    for sequence in [0, 0, 1] {
+        let request = request_of(None, 1, &[(&t, batch_of(&me, sequence, &["one"]))]);
+        let answer = a.ask(&format!("Produce with acks 1, seq {sequence}"), &request, 9, |response| {
+            let mut partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
+            partitions.next().map_or(semel_wire::WireCode(-1), |partition| partition.error_code)
+        });
+        answer.is(0)?;
+    }
+    a.stores(&t, &["one", "one"])?;
+    let quiet = request_of(None, 0, &[(&t, batch_of(&me, 2, &["none"]))]);
+    let bytes = semel_wire::frame::request(&quiet, 9, 70, Some("certify"))?;
+    let mut silent = probe.actor("silent")?;
+    silent.session.client.send_bytes(&bytes)?;
+    silent.session.client.send_bytes(&bytes)?;
+    // An answer of its own on the same connection comes first and alone: what wants none got none.
+    silent.produce(&t, &me, 3, &["asked"]).is_stored_at(3)?;
+    silent.stores(&t, &["one", "one", "none", "asked"])
 }
 
 const B13: Scenario = Scenario {
@@ -181,4 +319,135 @@ fn b14(probe: &mut Probe) -> Kept {
     a.produce_when_free(&t, &me, 0, &["B"]).is_stored_at(2)?;
     a.end(&me, Commit).is(0)?;
     a.reads(&t, &["B"])
+}
+
+const D1: Scenario = Scenario {
+    id: "D1",
+    title: "the largest sequence number and the one after it",
+    promise: "A producer that lives long enough to run through all sequence numbers goes on at zero.",
+    source: "KIP-98; kafkajs and kfake wrap otherwise",
+    ..Scenario::kafka(Area::Dedup, d1)
+};
+
+fn d1(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    let bumped = me.at_epoch(1);
+    // A state that stands just before the end is reached only where a broker takes any first sequence: a log that
+    // has had records, from a producer that it does not know.
+    a.produce_plain(&t, &["before"]).is_stored_at(0)?;
+    let first = a.produce(&t, &bumped, i32::MAX - 1, &["a"]);
+    if first.code() == Some(45) || first.code() == Some(59) {
+        let reason = "the broker takes no producer that starts in the middle of a sequence";
+        return Err(Failure::NotRun(reason.into()));
+    }
+    first.is_stored_at(1)?;
+    a.produce(&t, &bumped, i32::MAX, &["b", "c"]).is_stored_at(2)?;
+    a.produce(&t, &bumped, i32::MAX, &["b", "c"]).is_stored_at(2)?;
+    a.produce(&t, &bumped, 1, &["d"]).is_stored_at(4)?;
+    a.stores(&t, &["before", "a", "b", "c", "d"])
+}
+
+const B100: Scenario = Scenario {
+    id: "B100",
+    title: "acknowledged offsets are those that readers see, through losses and kills",
+    promise: "An offset that a client was told holds exactly its record, also where the answer came to a retry.",
+    source: "redpanda-data/redpanda#3003; Jepsen Redpanda 21.10.1; Jepsen Bufstream 0.1.0; twmb/franz-go PR #846",
+    basis: &[Basis::Kip, Basis::Thread],
+    needs: Needs::Restart(&[]),
+    ..Scenario::kafka(Area::Dedup, b100)
+};
+
+/// What was acknowledged: partition and offset to value.
+type Told = Mutex<BTreeMap<(i32, i64), String>>;
+
+fn b100(probe: &mut Probe) -> Kept {
+    let (t, relay, told) = (probe.partitions(3)?, probe.relay()?, Told::default());
+    // Every ninth answer is lost on the way.
+    (1..200).for_each(|n| relay.on(ApiKey::Produce, 9 * n, Action::SwallowAnswer));
+    let writers: Vec<_> = t.iter().map(|_| probe.actor("init")?.init_plain()).collect::<Kept<_>>()?;
+    for round in 0..2 {
+        let until = Instant::now() + Duration::from_millis(800);
+        thread::scope(|scope| {
+            let work = t.iter().zip(&writers).map(|(place, me)| {
+                let (relay, told) = (&relay, &told);
+                scope.spawn(move || write_until(place, me, relay, told, until))
+            });
+            let work: Vec<_> = work.collect();
+            thread::sleep(Duration::from_millis(500));
+            probe.kill()?;
+            probe.restart()?;
+            work.into_iter().try_for_each(|one| one.join().unwrap_or(Ok(())))
+        })
+        .map_err(|failure| {
+            Failure::broken(format!("round {round}"), failure, "every record is taken in the end")
+        })?;
+    }
+    judge_offsets(probe, &t, &told.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Writes the next numbers one after another, each again and again until it is acknowledged.
+fn write_until(place: &Place, me: &Producer, relay: &Relay, told: &Told, until: Instant) -> Kept {
+    let mut a = None;
+    loop {
+        let next = {
+            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.keys().filter(|(index, _)| *index == place.index).count()
+        };
+        let sequence = i32::try_from(next).expect("a few hundred");
+        let value = format!("{}-{sequence}", place.index);
+        let offset = write_surely(&mut a, place, me, (sequence, &value), relay)?;
+        let before =
+            told.lock().unwrap_or_else(PoisonError::into_inner).insert((place.index, offset), value.clone());
+        if let Some(before) = before {
+            return Err(Failure::broken(
+                format!("Produce {value}"),
+                format!("offset {offset} again, as of {before}"),
+                "its own",
+            ));
+        }
+        if Instant::now() > until {
+            return Ok(());
+        }
+    }
+}
+
+fn write_surely(
+    a: &mut Option<Actor>,
+    place: &Place,
+    me: &Producer,
+    (sequence, value): (i32, &str),
+    relay: &Relay,
+) -> Kept<i64> {
+    let deadline = Instant::now() + Duration::from_secs(50);
+    while Instant::now() < deadline {
+        let Some(actor) = a.as_mut() else {
+            thread::sleep(Duration::from_millis(10));
+            *a = Actor::connect("writer", &relay.address(), &crate::Trace::default()).ok();
+            continue;
+        };
+        let answer = actor.produce(place, me, sequence, &[value]);
+        match answer.code() {
+            None => *a = None,
+            // A broker that has just come up and does not lead yet.
+            Some(3 | 5 | 6 | 7 | 19 | 56) => thread::sleep(Duration::from_millis(10)),
+            Some(_) => return Ok(answer.is(0)?.base_offset.get()),
+        }
+    }
+    Err(Failure::broken(format!("Produce {value}, again and again"), "no acknowledgement", "one"))
+}
+
+fn judge_offsets(probe: &Probe, t: &[Place], told: &BTreeMap<(i32, i64), String>) -> Kept {
+    let mut reader = probe.actor("reader")?;
+    for place in t {
+        let seen = reader.values(place, Isolation::Uncommitted)?;
+        let of_place = || told.iter().filter(|((index, _), _)| *index == place.index);
+        for ((_, offset), value) in of_place().filter(|((_, offset), _)| *offset >= 0) {
+            let found = usize::try_from(*offset).ok().and_then(|offset| seen.get(offset));
+            probe.same(&format!("what stands at offset {offset}"), found, Some(value))?;
+        }
+        probe.same("records that stand twice or were lost", seen.len(), of_place().count())?;
+    }
+    Ok(())
 }

@@ -8,6 +8,8 @@ mod restarts;
 mod transactions;
 mod writes;
 
+pub(crate) use writes::SHORT_EXPIRY;
+
 use crate::Scenario;
 
 /// All of them, by file.

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&S1, &S2, &S5, &S10, &S11, &S16, &S17];
+pub(super) const ALL: &[&Scenario] = &[&S1, &S2, &S5, &B07, &S10, &S11, &S16, &S17];
 
 const S1: Scenario = Scenario {
     id: "S1",
@@ -73,11 +73,35 @@ fn s5(probe: &mut Probe) -> Kept {
     owner.reads(&t, &["mine"])
 }
 
+const B07: Scenario = Scenario {
+    id: "B07",
+    title: "the first batch of a never-written partition arrives second",
+    promise: "Two batches that overtake each other on the way to a new partition are both stored, in order.",
+    source: "apache/kafka PR #23234 (KAFKA-15591, KAFKA-14312, KAFKA-19880); twmb/franz-go PR #1417",
+    ..Scenario::stricter(
+        Area::Dedup,
+        "0: accepted; the first batch is then answered 45 for ever and lost",
+        b07,
+    )
+};
+
+fn b07(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    let values: Vec<_> = (0..22).map(|number| number.to_string()).collect();
+    let values: Vec<_> = values.iter().map(String::as_str).collect();
+    a.produce(&t, &me, 17, &values[17..]).is(45)?;
+    a.produce(&t, &me, 0, &values[..17]).is_stored_at(0)?;
+    a.produce(&t, &me, 17, &values[17..]).is_stored_at(17)?;
+    a.stores(&t, &values)
+}
+
 const S10: Scenario = Scenario {
     id: "S10",
-    title: "the second batch of a new producer arrives first",
-    promise: "Two batches that overtake each other on the way to a new partition are both stored, in order.",
-    source: "apache/kafka PR #23234 (KAFKA-15591, KAFKA-14312, KAFKA-19880); founding rule 1",
+    title: "the second record of a new producer arrives first",
+    promise: "Two records that overtake each other on the way to a new partition are both stored, in order.",
+    source: "found on Apache Kafka 4.4; founding rule 1",
     ..Scenario::stricter(
         Area::Dedup,
         "0: accepted; the first batch is then answered 45 for ever and lost",
