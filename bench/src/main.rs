@@ -1,8 +1,11 @@
 //! Semel and Apache Kafka side by side: both run at once on this machine, one client drives both, turn by turn
 //! (A B B A ...). Only the ratios mean anything. See README.md.
 
+mod consumer;
+mod loops;
 mod measure;
 mod producer;
+mod recovery;
 mod report;
 mod server;
 
@@ -17,7 +20,8 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const USAGE: &str = "usage: bench/run [--json] [--pairs N] [--seconds S] [--only NAME[,NAME...]] [--side semel|kafka]
   --pairs N     pairs of runs for each figure (7)
   --seconds S   length of a run of transactions, at most 10 (4)
-  --only        of: b1-100, b1-1k, b1-100x6, b1-1kx6, b7, b7raw, b7rawx64, b7x16, takeover, start
+  --only        of: b1-100, b1-1k, b1-100x6, b1-1kx6, b7, b7raw, b7rawx64, b7x16, loops, loops-java, takeover, recovery,
+                start
   --side        only one server: for profiling, no ratios
 environment: SEMEL_BIN the binary; BENCH_DATA a directory on a real disk; BENCH_SERVER_LOG a file for what servers say";
 
@@ -157,6 +161,36 @@ impl Bench {
         })
     }
 
+    /// Consume, transform, produce: `java` says by which client.
+    fn loops(&mut self, key: &str, java: bool) -> Outcome<()> {
+        if !self.options.wants(key) {
+            return Ok(());
+        }
+        let client = if java { "Java" } else { "librdkafka" };
+        let name = |what| format!("loops of 10 records with their offsets, {client}{what}");
+        let figures = [
+            Figure::new(&name(""), "loops/s", Target::Ratio(3.0)),
+            Figure::new(&name(": p50"), "ms", Target::None),
+            Figure::new(&name(": p99"), "ms", Target::None),
+        ];
+        let (span, kafka) = (self.options.span, self.places.kafka.clone());
+        self.pairs(figures, |server, topic| {
+            let found = match java {
+                true => loops::java(server, topic, span, &kafka)?,
+                false => loops::librdkafka(server, topic, span)?,
+            };
+            Ok([found.per_s, found.commit_p50_ms, found.commit_p99_ms])
+        })
+    }
+
+    fn recovery(&mut self) -> Outcome<()> {
+        if !self.options.wants("recovery") {
+            return Ok(());
+        }
+        let name = "SIGKILL of one of two members to full consumption, session timeout 6 s";
+        self.pairs([Figure::new(name, "ms", Target::None)], recovery::after_a_kill)
+    }
+
     fn take_over(&mut self) -> Outcome<()> {
         if !self.options.wants("takeover") {
             return Ok(());
@@ -228,7 +262,10 @@ impl Bench {
         self.raw_transactions("b7raw", 1)?;
         self.raw_transactions("b7rawx64", 64)?;
         self.transactions("b7x16", 16, Target::None)?;
+        self.loops("loops", false)?;
+        self.loops("loops-java", true)?;
         self.take_over()?;
+        self.recovery()?;
         self.resident_after()
     }
 }
@@ -251,7 +288,14 @@ fn cpu_pressure() -> f64 {
 }
 
 fn main() -> ExitCode {
-    match bench() {
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    let outcome = match &arguments[..] {
+        [word, address, topic] if word == recovery::MEMBER => {
+            recovery::be_member(address, topic).map(|()| true)
+        }
+        _ => bench(),
+    };
+    match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

@@ -89,7 +89,8 @@ pub struct Transacted {
 }
 
 impl Transacted {
-    fn of(mut commits: Vec<Duration>, span: Duration) -> Self {
+    /// From the time of each, all within `span`.
+    pub fn of(mut commits: Vec<Duration>, span: Duration) -> Self {
         commits.sort_unstable();
         let last = commits.len().saturating_sub(1);
         let at = |share: f64| commits.get((last as f64 * share) as usize).map_or(f64::NAN, millis);
@@ -265,7 +266,8 @@ fn open(server: &Server, topic: &str) -> Outcome<Producer> {
     Ok(producer)
 }
 
-fn transactional(server: &Server, id: &str) -> Outcome<Producer> {
+/// A transactional producer that has not asked for its identity yet.
+pub fn transactional(server: &Server, id: &str) -> Outcome<Producer> {
     Producer::new(&[
         ("bootstrap.servers", &server.address),
         ("transactional.id", id),
@@ -274,22 +276,25 @@ fn transactional(server: &Server, id: &str) -> Outcome<Producer> {
     ])
 }
 
-fn millis(duration: &Duration) -> f64 {
+/// In ms.
+pub fn millis(duration: &Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-fn create(server: &Server, topic: &str, partitions: i32) -> Outcome<()> {
+/// Creates a topic.
+pub fn create(server: &Server, topic: &str, partitions: i32) -> Outcome<()> {
     let code = server.session()?.create_topic(topic, partitions)?;
     if code.is_error() { Err(format!("CreateTopics: {code}").into()) } else { Ok(()) }
 }
 
-fn delete(server: &Server, topic: &str) -> Outcome<()> {
+/// Deletes a topic.
+pub fn delete(server: &Server, topic: &str) -> Outcome<()> {
     let code = server.session()?.delete_topic(topic)?;
     if code.is_error() { Err(format!("DeleteTopics: {code}").into()) } else { Ok(()) }
 }
 
 /// Waits until the topic holds exactly these many offsets.
-fn settle(server: &Server, topic: &str, partitions: i32, due: u64) -> Outcome<()> {
+pub fn settle(server: &Server, topic: &str, partitions: i32, due: u64) -> Outcome<()> {
     let mut session = server.session()?;
     let deadline = Instant::now() + SETTLE_MAX;
     loop {
@@ -309,7 +314,7 @@ fn settle(server: &Server, topic: &str, partitions: i32, due: u64) -> Outcome<()
 }
 
 /// Lets the disk finish what earlier runs left in the page cache, so that no run pays for another's.
-fn write_back() {
+pub fn write_back() {
     // SAFETY: sync takes nothing and returns nothing.
     unsafe { libc::sync() };
 }

@@ -13,10 +13,12 @@ use std::{
 
 use rdkafka_sys as sys;
 
+use crate::consumer::{Member, Offsets};
+
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// How long librdkafka may take for anything.
-const PATIENCE_MS: i32 = 30_000;
+pub const PATIENCE_MS: i32 = 30_000;
 /// Sends between two looks at the delivery reports.
 const SENDS_PER_POLL: u64 = 5_000;
 
@@ -52,37 +54,53 @@ extern "C" fn delivered(
 
 extern "C" fn no_log(_: *const sys::rd_kafka_t, _: i32, _: *const c_char, _: *const c_char) {}
 
+/// A configuration with these settings, silent.
+pub fn configure(settings: &[(&str, &str)]) -> Outcome<*mut sys::rd_kafka_conf_t> {
+    let mut said = [0 as c_char; 512];
+    // SAFETY: the strings and the buffer live through each call.
+    unsafe {
+        let configuration = sys::rd_kafka_conf_new();
+        for (key, value) in settings {
+            let (name, text) = (CString::new(*key)?, CString::new(*value)?);
+            let set = sys::rd_kafka_conf_set(
+                configuration,
+                name.as_ptr(),
+                text.as_ptr(),
+                said.as_mut_ptr(),
+                said.len(),
+            );
+            if set != sys::rd_kafka_conf_res_t::RD_KAFKA_CONF_OK {
+                return Err(format!("{key}={value}: {}", text_of(said.as_ptr())).into());
+            }
+        }
+        sys::rd_kafka_conf_set_log_cb(configuration, Some(no_log));
+        Ok(configuration)
+    }
+}
+
+/// A handle of that kind, which takes the configuration over.
+pub fn open(
+    kind: sys::rd_kafka_type_t,
+    configuration: *mut sys::rd_kafka_conf_t,
+) -> Outcome<*mut sys::rd_kafka_t> {
+    let mut said = [0 as c_char; 512];
+    // SAFETY: the configuration is valid and nobody else's, the buffer lives through the call.
+    let handle = unsafe { sys::rd_kafka_new(kind, configuration, said.as_mut_ptr(), said.len()) };
+    if handle.is_null() { Err(text_of(said.as_ptr()).into()) } else { Ok(handle) }
+}
+
 impl Producer {
     /// A producer with these settings.
     pub fn new(settings: &[(&str, &str)]) -> Outcome<Self> {
         let reports = Box::<Reports>::default();
-        let mut said = [0 as c_char; 512];
-        // SAFETY: the strings and the buffer live through each call; the handle takes the configuration over.
+        let configuration = configure(settings)?;
+        // SAFETY: the configuration is valid; the reports live as long as the handle.
         unsafe {
-            let configuration = sys::rd_kafka_conf_new();
-            for (key, value) in settings {
-                let (name, text) = (CString::new(*key)?, CString::new(*value)?);
-                let set = sys::rd_kafka_conf_set(
-                    configuration,
-                    name.as_ptr(),
-                    text.as_ptr(),
-                    said.as_mut_ptr(),
-                    said.len(),
-                );
-                if set != sys::rd_kafka_conf_res_t::RD_KAFKA_CONF_OK {
-                    return Err(format!("{key}={value}: {}", text_of(said.as_ptr())).into());
-                }
-            }
             sys::rd_kafka_conf_set_dr_msg_cb(configuration, Some(delivered));
-            sys::rd_kafka_conf_set_log_cb(configuration, Some(no_log));
             sys::rd_kafka_conf_set_opaque(configuration, ptr::from_ref(&*reports).cast_mut().cast());
-            let kind = sys::rd_kafka_type_t::RD_KAFKA_PRODUCER;
-            let handle = sys::rd_kafka_new(kind, configuration, said.as_mut_ptr(), said.len());
-            if handle.is_null() {
-                return Err(text_of(said.as_ptr()).into());
-            }
-            Ok(Self { handle, reports, sent: 0 })
         }
+        let handle = open(sys::rd_kafka_type_t::RD_KAFKA_PRODUCER, configuration)?;
+        Ok(Self { handle, reports, sent: 0 })
     }
 
     /// The topic's handle.
@@ -172,6 +190,14 @@ impl Producer {
     pub fn begin(&self) -> Outcome<()> {
         // SAFETY: the handle is valid.
         checked(unsafe { sys::rd_kafka_begin_transaction(self.handle) })
+    }
+
+    /// Sends offsets as part of the transaction, in the name of the group's member.
+    pub fn send_offsets(&self, offsets: &Offsets, member: &Member) -> Outcome<()> {
+        // SAFETY: all three handles are valid.
+        checked(unsafe {
+            sys::rd_kafka_send_offsets_to_transaction(self.handle, offsets.0, member.0, PATIENCE_MS)
+        })
     }
 
     /// Commits; how long that took.
