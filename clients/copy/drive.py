@@ -1,6 +1,6 @@
 """Copies a topic by three instances of an application, kills them and the broker in the middle, and judges the output.
 
-Usage: drive.py NAME [--records N] [--broker-kills N] [--instance-kills N] [--session-ms N] -- COPIER ...
+Usage: drive.py NAME [--records N] [--broker-kills N] [--instance-kills N] [--session-ms N] [--down-ms N] -- COPIER ...
 
 COPIER is started as `COPIER BOOTSTRAP SOURCE TARGET GROUP TRANSACTIONAL_ID`; README.md says what it has to do.
 Prints one line, "ok NAME (...)" or "FAILED NAME: reason".
@@ -30,6 +30,8 @@ def main():
     parser.add_argument("--broker-kills", type=int, default=5)
     parser.add_argument("--instance-kills", type=int, default=6)
     parser.add_argument("--session-ms", type=int, default=6000)
+    # How long a killed broker stays away; longer than a session, and members are no members any more.
+    parser.add_argument("--down-ms", type=int, default=0)
     parser.add_argument("copier", nargs="+")
     options = parser.parse_args()
     run, start = Run(options), time.monotonic()
@@ -107,7 +109,9 @@ class Run:
 
     def kill_broker(self):
         self.kills["broker"] += 1
-        self.broker.kill_and_restart()
+        self.broker.kill()
+        time.sleep(self.options.down_ms / 1000)
+        self.broker.start()
 
     def kill_instance(self, which):
         self.kills["instance"] += 1

@@ -64,16 +64,37 @@ def with_confluent(strategy, bootstrap, source, target, group, transactional_id)
         insist(lambda: producer.send_offsets_to_transaction(offsets, who, LIMIT_S))
         insist(lambda: producer.commit_transaction(LIMIT_S))
 
+    # The next offset of each partition that this instance has. The library may hand out records that it fetched for an
+    # earlier assignment of the same partition: they are copied already, by this instance or another.
+    due = {}
+
+    def committed(partitions):
+        for place in insist(lambda: consumer.committed(partitions, LIMIT_S)):
+            due[place.partition] = max(place.offset, 0)
+
     def go_back():
-        for place in insist(lambda: consumer.committed(consumer.assignment(), LIMIT_S)):
-            consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, 0)))
+        committed(consumer.assignment())
+        for place in consumer.assignment():
+            consumer.seek(TopicPartition(source, place.partition, due[place.partition]))
+
+    def is_due(message):
+        if message.error() is not None or message.offset() != due.get(message.partition()):
+            return False
+        due[message.partition()] += 1
+        return True
+
+    def on_assign(_, partitions):
+        committed(partitions)
+
+    def on_revoke(_, partitions):
+        for place in partitions:
+            due.pop(place.partition, None)
 
     insist(lambda: producer.init_transactions(LIMIT_S))
     # With a listener partitions change hands only inside of consume(), never while a transaction is under way.
-    listener = lambda *_: None
-    consumer.subscribe([source], on_assign=listener, on_revoke=listener, on_lost=listener)
+    consumer.subscribe([source], on_assign=on_assign, on_revoke=on_revoke, on_lost=on_revoke)
     while True:
-        messages = [message for message in consumer.consume(BATCH, 0.2) if message.error() is None]
+        messages = [message for message in consumer.consume(BATCH, 0.2) if is_due(message)]
         if not messages:
             continue
         try:
