@@ -52,9 +52,7 @@ class Run:
     def __init__(self, options):
         self.options = options
         self.directory = tempfile.mkdtemp()
-        self.broker = faults.Broker(
-            {"group.min.session.timeout.ms": min(options.session_ms, 6000), "group.initial.rebalance.delay.ms": 0}
-        )
+        self.broker = faults.Broker(settings(options.session_ms))
         self.instances, self.watch = [], None
         self.kills = Counter()
 
@@ -131,10 +129,19 @@ class Run:
         shutil.rmtree(self.directory)
 
 
+def settings(session_ms):
+    """Of the newer group protocol the broker says how long a session is."""
+    newer = {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 500}
+    if faults.KAFKA:
+        newer |= {f"min.{name}": value for name, value in newer.items()}
+    classic = {"group.initial.rebalance.delay.ms": 0, "group.min.session.timeout.ms": min(session_ms, 6000)}
+    return classic | {f"group.consumer.{name}": value for name, value in newer.items()}
+
+
 def plan(broker_kills, instance_kills):
     """(share of the output, what to do), in order: kills in turns; who was killed joins again half a step later."""
     steps = broker_kills + instance_kills
-    share = lambda step: 0.05 + 0.85 * step / steps
+    share = lambda step: 0.05 + 0.75 * step / steps
     acts, brokers_left, instances_left = [], broker_kills, instance_kills
     for step in range(steps):
         if instances_left > brokers_left:
