@@ -5,9 +5,8 @@ import static semel.clients.Checks.await;
 import static semel.clients.Checks.equal;
 import static semel.clients.Checks.eventually;
 import static semel.clients.Checks.raises;
+import static semel.clients.Tools.hasLine;
 
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collection;
@@ -15,7 +14,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.AbortTransactionSpec;
 import org.apache.kafka.clients.admin.ListTransactionsOptions;
 import org.apache.kafka.clients.admin.ProducerState;
@@ -31,7 +29,6 @@ import org.apache.kafka.common.errors.InvalidRegularExpression;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.errors.TransactionAbortableException;
 import org.apache.kafka.common.errors.TransactionalIdNotFoundException;
-import org.apache.kafka.common.utils.internals.Exit;
 import org.apache.kafka.tools.TransactionsCommand;
 
 /** Transactions as an administrator sees and ends them (KIP-664), by Admin and by `kafka-transactions.sh`. */
@@ -226,44 +223,9 @@ final class Administration {
         }
     }
 
-    /** In place of the end of the process. */
-    private static final class Exited extends RuntimeException {
-        final int status;
-
-        Exited(int status, String message) {
-            super("exit status " + status + ": " + message);
-            this.status = status;
-        }
-    }
-
     /** What `kafka-transactions.sh` prints, without the lines that are empty. */
     private List<String> transactions(String... arguments) throws Exception {
-        String[] all = new String[arguments.length + 2];
-        all[0] = "--bootstrap-server";
-        all[1] = broker.bootstrap();
-        System.arraycopy(arguments, 0, all, 2, arguments.length);
-        ByteArrayOutputStream printed = new ByteArrayOutputStream();
-        PrintStream before = System.out;
-        System.setOut(new PrintStream(printed, true));
-        Exit.setExitProcedure((status, message) -> {
-            throw new Exited(status, message);
-        });
-        try {
-            TransactionsCommand.main(all);
-        } catch (Exited exited) {
-            equal(0, exited.status, exited.getMessage());
-        } finally {
-            Exit.resetExitProcedure();
-            System.setOut(before);
-        }
-        return printed.toString().lines().filter(line -> !line.isBlank()).toList();
-    }
-
-    private static void hasLine(List<String> lines, String... words) {
-        Pattern pattern = Pattern.compile(String.join("\\s+", Arrays.stream(words).map(Pattern::quote).toList()));
-        if (lines.stream().noneMatch(line -> pattern.matcher(line).find())) {
-            throw new AssertionError("no line with " + List.of(words) + " in " + lines);
-        }
+        return Tools.run(TransactionsCommand::main, broker, arguments);
     }
 
     void transactionsCommand() throws Exception {

@@ -117,7 +117,7 @@ final class Broker implements AutoCloseable {
         return consumer(isolation, Map.of());
     }
 
-    private KafkaConsumer<String, String> consumer(String isolation, Map<String, String> settings) {
+    KafkaConsumer<String, String> consumer(String isolation, Map<String, String> settings) {
         Properties config = new Properties();
         config.put("bootstrap.servers", bootstrap);
         config.put("isolation.level", isolation);

@@ -57,6 +57,8 @@ final class Suite {
             new Survival(broker).run(checks);
             new Administration(broker).run(checks);
             new Groups(broker).run(checks);
+            new GroupAdministration(broker).run(checks);
+            new Settings(broker).run(checks);
             checks.check("epochs_run_out", suite::epochsRunOut);
             checks.stricter("takeover_in_one_request", NO_MARKERS_YET, suite::takeoverInOneRequest);
         }
