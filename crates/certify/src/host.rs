@@ -49,7 +49,8 @@ pub struct OwnServers {
 }
 
 /// Settings of Apache Kafka that Semel has not because it needs none: it looks at once.
-const NOT_NEEDED: [&str; 4] = [
+const NOT_NEEDED: [&str; 5] = [
+    "log.cleaner.backoff.ms",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     "transaction.remove.expired.transaction.cleanup.interval.ms",
     "producer.id.expiration.check.interval.ms",

@@ -21,7 +21,10 @@ pub mod session;
 mod stricter;
 mod tables;
 
-pub use actor::{Actor, Ends, GroupOffset, Marker, Outcome, Producer};
+pub use actor::{
+    Actor, Ends, Fetched, Filter, GroupOffset, Joined, Listed, Listing, Look, Marker, Member, Outcome,
+    Producer,
+};
 pub use answer::{Answer, Step, Trace};
 pub use client::{Client, ClientError};
 pub use failure::Failure;

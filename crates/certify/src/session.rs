@@ -135,7 +135,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    const fn wire(self) -> i8 {
+    pub(crate) const fn wire(self) -> i8 {
         match self {
             Self::Uncommitted => 0,
             Self::Committed => 1,
@@ -467,7 +467,7 @@ fn check(code: WireCode, what: &str) -> Result<(), ClientError> {
 }
 
 /// The whole batches of an answer; a last one cut short is left out, as clients do.
-fn whole_batches(answer: &FetchPartitionResponse) -> Result<Vec<Batch>, ClientError> {
+pub(crate) fn whole_batches(answer: &FetchPartitionResponse) -> Result<Vec<Batch>, ClientError> {
     let blob = answer.records.as_ref().map(semel_wire::Records::to_bytes).unwrap_or_default();
     let mut batches = Vec::new();
     for batch in batch::split(blob) {
@@ -485,7 +485,7 @@ fn whole_batches(answer: &FetchPartitionResponse) -> Result<Vec<Batch>, ClientEr
 
 /// Filters aborted transactions by the answer's list, as the Java client does: an entry is taken up when a batch
 /// reaches its first offset, and laid down by the producer's next ABORT marker.
-fn deliver(answer: &FetchPartitionResponse, batches: &[Batch]) -> Result<Vec<Bytes>, ClientError> {
+pub(crate) fn deliver(answer: &FetchPartitionResponse, batches: &[Batch]) -> Result<Vec<Bytes>, ClientError> {
     let mut upcoming = answer.aborted_transactions.clone().unwrap_or_default();
     upcoming.sort_by_key(|entry| entry.first_offset.get());
     let mut aborted: Vec<RawProducerId> = Vec::new();

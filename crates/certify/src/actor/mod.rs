@@ -5,6 +5,9 @@
 //! Every exchange is noted in the scenario's [`Trace`]. What it does not do: judge (see [`Answer`]).
 
 mod groups;
+mod listing;
+mod look;
+mod members;
 mod operator;
 pub mod produce;
 mod read;
@@ -16,6 +19,9 @@ use semel_types::{ProducerEpoch, ProducerId};
 use semel_wire::{Request, WireCode};
 
 pub use groups::GroupOffset;
+pub use listing::{Filter, Listing};
+pub use look::{Fetched, Listed, Look};
+pub use members::{Joined, Member};
 pub use operator::Marker;
 pub use read::Ends;
 pub use transact::Outcome;
