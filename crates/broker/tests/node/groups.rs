@@ -501,3 +501,66 @@ fn group_in(state: &str) -> (Broker, Someone) {
     }
     (broker, members[1].1.clone())
 }
+
+/// Two members copy with offsets in transactions while a third comes and goes: whatever they send in between gets a
+/// code that ends the transaction and no more, and each goes on with its identity.
+#[test]
+fn b88_a_rebalance_never_turns_into_a_fatal_error() {
+    for version in [3, 5] {
+        let mut broker = broker();
+        let mut members = broker.stable_group("g", 2);
+        let on = broker.connect();
+        let mut stamp = broker.init(on, "tx", 60_000);
+        let mut committed = 0;
+        for round in 0..6 {
+            let mut third = (broker.connect(), Someone::new("g"));
+            let before = members[0].1.generation;
+            broker.enter(third.0, &mut third.1);
+            let while_joining = send_offsets(&mut broker, version, on, &mut stamp, &members[0].1, round);
+            assert!([0, 22, 25, 27].contains(&while_joining), "{while_joining}");
+            members.push(third);
+            broker.settle_group(&mut members);
+            let zombie = Someone { generation: before, ..members[0].1.clone() };
+            assert_eq!(send_offsets(&mut broker, version, on, &mut stamp, &zombie, 99), 22);
+            let (_, third) = members.pop().unwrap();
+            assert_eq!(broker.leave("g", &[&third]), [0]);
+            assert_eq!(send_offsets(&mut broker, version, on, &mut stamp, &third, 98), 25, "it has left");
+            let while_leaving = send_offsets(&mut broker, version, on, &mut stamp, &members[0].1, round);
+            assert!([0, 22, 25, 27].contains(&while_leaving), "{while_leaving}");
+            broker.settle_group(&mut members);
+            assert_eq!(send_offsets(&mut broker, version, on, &mut stamp, &members[0].1, 10 + round), 0);
+            committed = 10 + round;
+        }
+        assert_eq!(broker.offset_fetch("g", T, true), (0, committed));
+    }
+}
+
+/// One transaction of offsets alone: committed if the group takes them, else aborted; the code of the offsets. Either
+/// way the producer goes on.
+#[track_caller]
+fn send_offsets(
+    broker: &mut Broker,
+    version: i16,
+    on: semel_types::ConnectionNumber,
+    stamp: &mut semel_types::ProducerStamp,
+    who: &Someone,
+    offset: i64,
+) -> i16 {
+    if version < 5 {
+        assert_eq!(broker.add_offsets(on, 3, "tx", *stamp, who.group), 0);
+    }
+    let request = TxnOffsetCommitRequest {
+        generation_id_or_member_epoch: who.generation,
+        member_id: Text::from(who.id.as_str()),
+        ..txn_offset_commit_request("tx", *stamp, who.group, &[(T, offset)])
+    };
+    let code = only(broker.ask_txn_offset_commit(on, version, &request));
+    if version < 5 {
+        assert_eq!(broker.end_raw(on, 3, "tx", *stamp, code == 0).answer().error_code.get(), 0);
+    } else if code == 0 {
+        let ended = broker.end_raw(on, 5, "tx", *stamp, true).answer();
+        assert_eq!(ended.error_code.get(), 0);
+        *stamp = pair(ended.producer_id, ended.producer_epoch);
+    }
+    code
+}
