@@ -4,6 +4,7 @@
 mod consumer;
 mod loops;
 mod measure;
+mod offsets;
 mod producer;
 mod recovery;
 mod report;
@@ -20,8 +21,8 @@ type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const USAGE: &str = "usage: bench/run [--json] [--pairs N] [--seconds S] [--only NAME[,NAME...]] [--side semel|kafka]
   --pairs N     pairs of runs for each figure (7)
   --seconds S   length of a run of transactions, at most 10 (4)
-  --only        of: b1-100, b1-1k, b1-100x6, b1-1kx6, b7, b7raw, b7rawx64, b7x16, loops, loops-java, takeover, recovery,
-                start
+  --only        of: b1-100, b1-1k, b1-100x6, b1-1kx6, b7, b7raw, b7rawx64, b7x16, offsets, loops, loops-java, takeover,
+                recovery, start
   --side        only one server: for profiling, no ratios
 environment: SEMEL_BIN the binary; BENCH_DATA a directory on a real disk; BENCH_SERVER_LOG a file for what servers say";
 
@@ -161,6 +162,24 @@ impl Bench {
         })
     }
 
+    /// Committed offsets of groups without members.
+    fn offsets(&mut self, clients: usize) -> Outcome<()> {
+        if !self.options.wants("offsets") {
+            return Ok(());
+        }
+        let name = |what| format!("OffsetCommit, {clients} raw clients, a group each{what}");
+        let figures = [
+            Figure::new(&name(""), "commits/s", Target::None),
+            Figure::new(&name(": p50"), "ms", Target::None),
+            Figure::new(&name(": p99"), "ms", Target::None),
+        ];
+        let span = self.options.span;
+        self.pairs(figures, |server, topic| {
+            let found = offsets::commit(server, topic, clients, span)?;
+            Ok([found.per_s, found.commit_p50_ms, found.commit_p99_ms])
+        })
+    }
+
     /// Consume, transform, produce: `java` says by which client.
     fn loops(&mut self, key: &str, java: bool) -> Outcome<()> {
         if !self.options.wants(key) {
@@ -262,6 +281,7 @@ impl Bench {
         self.raw_transactions("b7raw", 1)?;
         self.raw_transactions("b7rawx64", 64)?;
         self.transactions("b7x16", 16, Target::None)?;
+        self.offsets(64)?;
         self.loops("loops", false)?;
         self.loops("loops-java", true)?;
         self.take_over()?;
