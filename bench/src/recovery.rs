@@ -77,7 +77,11 @@ fn watch(
             }
             thread::sleep(STEP);
             // All are looked at: what has been read since is not to be taken for later.
-            if seen.try_iter().fold(false, |found, one| done(one) || found) {
+            let mut found = false;
+            for one in seen.try_iter() {
+                found |= done(one);
+            }
+            if found {
                 return Ok(());
             }
         }
