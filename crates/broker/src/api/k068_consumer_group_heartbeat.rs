@@ -37,8 +37,8 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<ConsumerGroupHeartbeatReque
         return no_room_or(no_room, |code| refused(code, &code));
     }
     let beat = heartbeat(step, request, asked.version);
-    match step.decide_consumer(group, beat) {
-        Ok(told) => respond(step, told),
+    match step.decide_consumer(group.clone(), beat) {
+        Ok(told) => respond(step, &group, told),
         Err(refusal) => refused(group_code(refusal), &refusal),
     }
 }
@@ -84,17 +84,26 @@ fn bytes(step: &Step<'_>, group: &GroupId, request: &ConsumerGroupHeartbeatReque
     groups::seat_bytes(step, group, &request.member_id)
 }
 
-fn respond(step: &Step<'_>, told: Told) -> Handled {
+fn respond(step: &Step<'_>, group: &GroupId, told: Told) -> Handled {
     let assignment =
         told.assigned.map(|assigned| HeartbeatAssignment { topic_partitions: by_topic(step, &assigned) });
     ConsumerGroupHeartbeatResponse {
         member_id: Some(Text::from(&*told.member)),
         member_epoch: told.member_epoch,
-        heartbeat_interval_ms: step.settings.consumer_heartbeat_interval_ms(),
+        heartbeat_interval_ms: interval_ms(step, group),
         assignment,
         ..Default::default()
     }
     .into()
+}
+
+/// The group's own interval, else the broker's: looked up at every heartbeat, so only the former is worked out.
+fn interval_ms(step: &Step<'_>, group: &GroupId) -> i32 {
+    if step.state().group_settings.of(group).is_empty() {
+        return step.settings.consumer_heartbeat_interval_ms();
+    }
+    let interval = step.group_limits(group).consumer_heartbeat_interval;
+    i32::try_from(interval.as_ms()).unwrap_or(i32::MAX)
 }
 
 /// Partitions of topics that are gone are not told: the member drops them, too.

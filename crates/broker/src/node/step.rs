@@ -22,7 +22,7 @@ use super::Node;
 use crate::{
     call::{Answer, ClientInfo, NodeReply},
     groups::reply as group_reply,
-    settings::{Limits, Settings},
+    settings::{Limits, Settings, group::GroupLimits},
     state::State,
     topics_now::TopicsNow,
 };
@@ -327,10 +327,21 @@ impl<'a> Step<'a> {
         let Node { state, groups, group_settings, topics_version, .. } = &*self.node;
         let topics = TopicsNow { catalog: &state.catalog, version: *topics_version };
         let sides = (&state.groups, groups);
-        let decision = consumer::decide(sides, group_settings, &topics, &request, self.context);
+        // Most groups have no settings of their own: nothing is copied for them.
+        let own = (!state.group_settings.of(&request.group).is_empty()).then(|| consumer::Settings {
+            session_timeout: self.group_limits(&request.group).consumer_session_timeout,
+            ..group_settings.clone()
+        });
+        let settings = own.as_ref().unwrap_or(group_settings);
+        let decision = consumer::decide(sides, settings, &topics, &request, self.context);
         decision.events.into_iter().for_each(|event| self.apply(event));
         self.node.groups.apply_changes(decision.changes);
         (self.hand_out(request.waiter, decision.answers), decision.told)
+    }
+
+    /// The settings that hold for one group: its own, else the broker's.
+    pub(crate) fn group_limits(&self, group: &GroupId) -> GroupLimits {
+        GroupLimits::of(self.state().group_settings.of(group), self.settings)
     }
 
     /// Have topics changed since this group was last asked?

@@ -8,7 +8,9 @@ use semel_events::Setting;
 use semel_types::DurationMs;
 
 use super::{
-    Definition, Effect, Kind,
+    Definition, Effect,
+    Effect::{Active, StoredOnly},
+    Kind,
     Kind::{Choice, Int},
     SettingError, Settings,
     topic::{TopicDefinition, effective},
@@ -21,9 +23,9 @@ const fn setting(
     kind: Kind,
     default: &'static str,
     broker: &'static str,
+    effect: Effect,
     doc: &'static str,
 ) -> TopicDefinition {
-    let effect = Effect::StoredOnly;
     TopicDefinition {
         definition: Definition { name, kind, default: Some(default), effect, doc },
         broker: Some(broker),
@@ -34,15 +36,15 @@ const fn setting(
 /// its neighbours.
 #[rustfmt::skip]
 pub static GROUP: &[TopicDefinition] = &[
-    setting("consumer.assignment.interval.ms", Int(0, 15_000), "1000", "group.consumer.assignment.interval.ms", "Shortest time between two assignments of a consumer group."),
-    setting("consumer.heartbeat.interval.ms", Int(5_000, 15_000), "5000", "group.consumer.heartbeat.interval.ms", "How often a member of a consumer group is to be heard of."),
-    setting("consumer.session.timeout.ms", Int(45_000, 60_000), "45000", "group.consumer.session.timeout.ms", "Silence after which a member of a consumer group is taken for dead."),
-    setting("streams.assignment.interval.ms", Int(0, 15_000), "1000", "group.streams.assignment.interval.ms", "Shortest time between two assignments of a streams group."),
-    setting("streams.assignor.name", Choice(&["sticky"]), "sticky", "group.streams.assignors", "Who assigns the tasks of a streams group."),
-    setting("streams.heartbeat.interval.ms", Int(5_000, 15_000), "5000", "group.streams.heartbeat.interval.ms", "How often a member of a streams group is to be heard of."),
-    setting("streams.initial.rebalance.delay.ms", Int(0, I32), "3000", "group.streams.initial.rebalance.delay.ms", "Wait for more members before the first assignment of a streams group."),
-    setting("streams.num.standby.replicas", Int(0, 2), "0", "group.streams.num.standby.replicas", "Copies of each stateful task's state that a streams group keeps warm."),
-    setting("streams.session.timeout.ms", Int(45_000, 60_000), "45000", "group.streams.session.timeout.ms", "Silence after which a member of a streams group is taken for dead."),
+    setting("consumer.assignment.interval.ms", Int(0, 15_000), "1000", "group.consumer.assignment.interval.ms", StoredOnly, "Shortest time between two assignments of a consumer group."),
+    setting("consumer.heartbeat.interval.ms", Int(5_000, 15_000), "5000", "group.consumer.heartbeat.interval.ms", Active, "How often a member of a consumer group is to be heard of."),
+    setting("consumer.session.timeout.ms", Int(45_000, 60_000), "45000", "group.consumer.session.timeout.ms", Active, "Silence after which a member of a consumer group is taken for dead."),
+    setting("streams.assignment.interval.ms", Int(0, 15_000), "1000", "group.streams.assignment.interval.ms", StoredOnly, "Shortest time between two assignments of a streams group."),
+    setting("streams.assignor.name", Choice(&["sticky"]), "sticky", "group.streams.assignors", StoredOnly, "Who assigns the tasks of a streams group."),
+    setting("streams.heartbeat.interval.ms", Int(5_000, 15_000), "5000", "group.streams.heartbeat.interval.ms", StoredOnly, "How often a member of a streams group is to be heard of."),
+    setting("streams.initial.rebalance.delay.ms", Int(0, I32), "3000", "group.streams.initial.rebalance.delay.ms", StoredOnly, "Wait for more members before the first assignment of a streams group."),
+    setting("streams.num.standby.replicas", Int(0, 2), "0", "group.streams.num.standby.replicas", StoredOnly, "Copies of each stateful task's state that a streams group keeps warm."),
+    setting("streams.session.timeout.ms", Int(45_000, 60_000), "45000", "group.streams.session.timeout.ms", StoredOnly, "Silence after which a member of a streams group is taken for dead."),
 ];
 
 /// The definition of a group setting.

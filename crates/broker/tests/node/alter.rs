@@ -236,3 +236,25 @@ fn a_transaction_spans_old_and_new_partitions() {
         (vec!["one".into()], vec!["two".into()])
     );
 }
+
+#[test]
+fn a_consumer_groups_own_timeouts_hold_at_once() {
+    let mut broker = Broker::new();
+    broker.topic("t", 2);
+    let (mut slow, mut other) = (Consumer::new("g", "a"), Consumer::new("h", "b"));
+    broker.settle_consumers(&mut [&mut slow]);
+    broker.settle_consumers(&mut [&mut other]);
+    let told = broker.heartbeat_raw(&slow.idle_request());
+    assert_eq!(told.heartbeat_interval_ms, 5_000);
+    let ops: &[Op<'_>] = &[
+        (OPERATION_SET, "consumer.session.timeout.ms", Some("60000")),
+        (OPERATION_SET, "consumer.heartbeat.interval.ms", Some("15000")),
+    ];
+    assert_eq!(alter(&mut broker, (GROUP, "g"), ops), 0);
+    let told = broker.heartbeat_raw(&slow.idle_request());
+    assert_eq!(told.heartbeat_interval_ms, 15_000);
+    assert_eq!(broker.heartbeat_raw(&other.idle_request()).heartbeat_interval_ms, 5_000);
+    broker.pass(50_000);
+    assert_eq!(broker.heartbeat_raw(&slow.idle_request()).error_code.get(), 0, "it has 60 seconds");
+    assert_eq!(broker.heartbeat_raw(&other.idle_request()).error_code.get(), 25, "it had 45");
+}
