@@ -1,7 +1,5 @@
 //! What idle groups cost: 10,000 of them, in bytes each. `--nocapture` prints it.
 
-#![expect(clippy::print_stdout, reason = "figures for who runs it with --nocapture")]
-
 use std::{fs, hint::black_box, sync::Arc};
 
 use semel_events::{
