@@ -6,7 +6,9 @@
 
 mod alter;
 mod bad_input;
+mod consumer_churn;
 mod consumer_groups;
+mod consumer_migration;
 mod coordinator;
 mod damage;
 mod dedup;

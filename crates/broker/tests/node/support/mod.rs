@@ -1,5 +1,6 @@
 //! A broker without a server: dispatch, node, and a log in memory that is durable at once.
 
+mod classics;
 mod client;
 mod consumers;
 mod log;
@@ -19,6 +20,7 @@ use semel_log::{ReadMode, SnapshotSource, StateMachine};
 use semel_types::{ConnectionNumber, Context, LeaderEpoch, LogSequence, Now, RequestToken, WallTime};
 use semel_wire::{Message, Reader, ResponseHeader, Writer, frame};
 
+pub use classics::*;
 pub use client::*;
 pub use consumers::*;
 pub use members::*;
