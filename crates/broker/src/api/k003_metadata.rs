@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use semel_log::{Catalog, RoomClass, TopicView};
-use semel_types::{ErrorCode, TopicName};
+use semel_types::{ErrorCode, TopicId, TopicName};
 use semel_wire::{
     RawLeaderEpoch, Text,
     api::metadata::{
@@ -73,7 +73,7 @@ fn missing(facts: &Facts, catalog: &Catalog, asked: &Asked<MetadataRequest>) -> 
     if !(asked.body.allow_auto_topic_creation && facts.settings.auto_create_topics()) {
         return Vec::new();
     }
-    let names = wanted(asked).unwrap_or_default().iter().filter_map(|topic| topic.name.as_deref());
+    let names = wanted(asked).unwrap_or_default().iter().filter_map(name_of);
     let good = names.filter(|name| topic_name::check(name).is_ok()).map(TopicName::new);
     let missing: BTreeSet<_> = good.filter(|name| catalog.topic(name).is_none()).collect();
     missing.into_iter().take(MADE_AT_ONCE_MAX).collect()
@@ -89,8 +89,13 @@ fn topics(facts: &Facts, catalog: &Catalog, asked: &Asked<MetadataRequest>) -> V
     once.map(|topic| find(catalog, topic).map_or_else(|code| unknown(topic, code), described)).collect()
 }
 
+/// The name asked for; where there is an id it counts alone: Java sends an empty name with it.
+fn name_of(topic: &MetadataRequestTopic) -> Option<&str> {
+    if topic.topic_id == TopicId::default() { topic.name.as_deref() } else { None }
+}
+
 fn find<'a>(catalog: &'a Catalog, topic: &MetadataRequestTopic) -> Result<&'a TopicView, ErrorCode> {
-    match topic.name.as_deref() {
+    match name_of(topic) {
         None => catalog.topic_by_id(topic.topic_id).map(|found| &**found).ok_or(ErrorCode::UnknownTopicId),
         Some(name) => {
             let found = catalog.topic(&TopicName::new(name)).map(|found| &**found);
@@ -105,7 +110,7 @@ fn find<'a>(catalog: &'a Catalog, topic: &MetadataRequestTopic) -> Result<&'a To
 }
 
 fn unknown(topic: &MetadataRequestTopic, code: ErrorCode) -> MetadataTopic {
-    let (name, topic_id) = (topic.name.clone(), topic.topic_id);
+    let (name, topic_id) = (name_of(topic).map(Text::from), topic.topic_id);
     MetadataTopic { error_code: code.into(), name, topic_id, ..Default::default() }
 }
 

@@ -9,12 +9,20 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.GroupState;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** Consumers that subscribe: an application in two instances, one of them killed in the middle. */
 final class Groups {
@@ -22,6 +30,9 @@ final class Groups {
     private static final int COPIED = 3000;
     private static final String RANGE = "Range";
     private static final String COOPERATIVE = "CooperativeSticky";
+    private static final String CONSUMER = "consumer";
+    /** Kafka's members of KIP-848 are taken for dead after 45 s; the server that a suite starts takes 6. */
+    private static final Duration TAKE_OVER = Duration.ofSeconds(90);
 
     private final Broker broker;
 
@@ -33,6 +44,40 @@ final class Groups {
         checks.check("group_copies_each_record_once_with_an_instance_killed", () -> copies("range", RANGE));
         checks.check("group_copies_each_record_once_with_an_instance_killed_cooperative",
                 () -> copies("cooperative", COOPERATIVE));
+        checks.check("group_copies_each_record_once_with_an_instance_killed_consumer",
+                () -> copies(CONSUMER, CONSUMER));
+        checks.check("group_reads_the_topics_that_match_a_pattern", this::readsByPattern);
+    }
+
+    /** KIP-848 with a pattern, which the broker resolves; a topic that is made later is read, too. */
+    private void readsByPattern() throws Exception {
+        String first = broker.createTopic("pattern-first", 1);
+        broker.createTopic("other-pattern", 1);
+        String prefix = first.substring(0, first.indexOf("first"));
+        Properties config = new Properties();
+        config.putAll(Map.of("bootstrap.servers", broker.bootstrap(), "group.id", broker.name("by-pattern"),
+                "group.protocol", CONSUMER, "auto.offset.reset", "earliest"));
+        StringDeserializer text = new StringDeserializer();
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(config, text, text);
+                KafkaProducer<String, String> producer = broker.idempotentProducer()) {
+            consumer.subscribe(new SubscriptionPattern(prefix + ".*"));
+            producer.send(new ProducerRecord<>(first, "one")).get();
+            await(Duration.ofSeconds(30), () -> hasRead(consumer, "one"), "the topic that is there is read");
+            String second = broker.createTopic("pattern-second", 1);
+            producer.send(new ProducerRecord<>(second, "two")).get();
+            await(Duration.ofSeconds(30), () -> hasRead(consumer, "two"), "the topic that comes is read");
+            equal(Set.of(first, second),
+                    consumer.assignment().stream().map(TopicPartition::topic).collect(Collectors.toSet()), "topics");
+        }
+    }
+
+    private static boolean hasRead(KafkaConsumer<String, String> consumer, String value) {
+        for (ConsumerRecord<String, String> record : consumer.poll(Duration.ofMillis(500))) {
+            if (record.value().equals(value)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     private void copies(String what, String assignor) throws Exception {
@@ -50,7 +95,7 @@ final class Groups {
         try {
             await(Duration.ofSeconds(40), () -> copied(target) > COPIED / 10, "the copy gets going");
             first.destroyForcibly().waitFor();
-            await(Duration.ofSeconds(60), () -> committed(source, group) == COPIED, "one takes over from the other");
+            await(TAKE_OVER, () -> committed(source, group) == COPIED, "one takes over from the other");
             equal(true, second.isAlive(), "the other instance lives");
             describe(group);
         } catch (AssertionError failure) {
