@@ -5,12 +5,13 @@
 //! and the answer then has it: clients need not ask twice, as they do with Kafka (5, LEADER_NOT_AVAILABLE). A bad name
 //! is 17, an unknown one 3, an unknown id 100.
 //! Version notes: 0 asks for all topics with an empty list, later ones with null; 4 may forbid to make topics; 8 to 10
-//! tell authorized operations (all of them, while there are no ACLs); 10 has topic ids; 12 asks by id.
+//! tell authorized operations (all of them, while there are no ACLs); 10 has topic ids; 12 asks by id, and a
+//! name beside the id does not count.
 
 use std::collections::BTreeSet;
 
 use semel_log::{Catalog, RoomClass, TopicView};
-use semel_types::{ErrorCode, TopicId, TopicName};
+use semel_types::{ErrorCode, TopicName};
 use semel_wire::{
     RawLeaderEpoch, Text,
     api::metadata::{
@@ -91,7 +92,7 @@ fn topics(facts: &Facts, catalog: &Catalog, asked: &Asked<MetadataRequest>) -> V
 
 /// The name asked for; where there is an id it counts alone: Java sends an empty name with it.
 fn name_of(topic: &MetadataRequestTopic) -> Option<&str> {
-    if topic.topic_id == TopicId::default() { topic.name.as_deref() } else { None }
+    if topic.topic_id.is_zero() { topic.name.as_deref() } else { None }
 }
 
 fn find<'a>(catalog: &'a Catalog, topic: &MetadataRequestTopic) -> Result<&'a TopicView, ErrorCode> {

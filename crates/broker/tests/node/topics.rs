@@ -192,6 +192,13 @@ fn metadata_of_all_topics_and_by_id() {
     let answer: MetadataResponse = broker.ask(on, 12, &request).answer();
     assert_eq!(answer.topics[0].name, Some(Text::from("b")));
     assert_eq!(answer.topics[1].error_code.get(), 100);
+    // Java names a topic by its id with an empty name beside it; nothing is made for that.
+    let as_java = |topic_id| MetadataRequestTopic { topic_id, name: Some(Text::from("")) };
+    let topics = Some(vec![as_java(id), as_java(TopicId::new([1; 16]))]);
+    let request = MetadataRequest { topics, allow_auto_topic_creation: true, ..Default::default() };
+    let answer: MetadataResponse = broker.ask(on, 13, &request).answer();
+    assert_eq!(answer.topics[0].name, Some(Text::from("b")));
+    assert_eq!((answer.topics[1].error_code.get(), answer.topics[1].name.clone()), (100, None));
 }
 
 #[test]
