@@ -10,7 +10,7 @@ import with_confluent as confluent
 from checks import BOOTSTRAP, await_condition, check, equal, name
 
 PARTITIONS, COPIED = 3, 3000
-# Kafka's members of KIP-848 are taken for dead after 45 s; the server that a suite starts takes 6.
+# Members of KIP-848 are taken for dead after 45 s.
 TAKE_OVER_S = 90
 COPIER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "copier.py")
 

@@ -12,7 +12,7 @@ use alloc::{
 };
 
 use rpds::RedBlackTreeMapSync;
-use semel_events::GroupMember;
+use semel_events::{ConsumerMember, GroupMember};
 use semel_types::{GroupId, Now};
 
 use crate::MemberId;
@@ -39,6 +39,8 @@ pub enum Reason {
     NotSynced,
     /// A member did not come back in time when the group asked everybody to.
     DidNotRejoin,
+    /// A member of a consumer group (KIP-848) did not give up in time what it had to.
+    DidNotRevoke,
     /// A static member came back with a new id, and its protocol differs or the group was not stable.
     StaticReplaced,
     /// A member wants other topics or protocols.
@@ -65,6 +67,7 @@ impl Reason {
             Self::SessionExpired => "session-expired",
             Self::NotSynced => "not-synced",
             Self::DidNotRejoin => "did-not-rejoin",
+            Self::DidNotRevoke => "did-not-revoke",
             Self::StaticReplaced => "static-replaced",
             Self::SubscriptionChanged => "subscription-changed",
             Self::LeaderRejoined => "leader-rejoined",
@@ -97,6 +100,19 @@ impl Cause {
     /// Of a classic member.
     #[must_use]
     pub fn of(reason: Reason, member: &GroupMember, at: Now) -> Self {
+        Self {
+            reason,
+            member: Arc::clone(&member.id),
+            instance: member.instance.clone(),
+            client_id: Arc::clone(&member.client_id),
+            client_host: Arc::clone(&member.client_host),
+            at,
+        }
+    }
+
+    /// Of a member of a consumer group.
+    #[must_use]
+    pub fn of_consumer(reason: Reason, member: &ConsumerMember, at: Now) -> Self {
         Self {
             reason,
             member: Arc::clone(&member.id),

@@ -87,7 +87,8 @@ fn topics(facts: &Facts, catalog: &Catalog, asked: &Asked<MetadataRequest>) -> V
     let Some(wanted) = wanted(asked) else { return catalog.topics().map(|topic| described(topic)).collect() };
     let mut seen = BTreeSet::new();
     let once = wanted.iter().filter(|topic| seen.insert((topic.topic_id, topic.name.as_deref())));
-    once.map(|topic| find(catalog, topic).map_or_else(|code| unknown(topic, code), described)).collect()
+    let not_found = |topic, code| unknown(topic, code, asked.version);
+    once.map(|topic| find(catalog, topic).map_or_else(|code| not_found(topic, code), described)).collect()
 }
 
 /// The name asked for; where there is an id it counts alone: Java sends an empty name with it.
@@ -110,8 +111,10 @@ fn find<'a>(catalog: &'a Catalog, topic: &MetadataRequestTopic) -> Result<&'a To
     }
 }
 
-fn unknown(topic: &MetadataRequestTopic, code: ErrorCode) -> MetadataTopic {
-    let (name, topic_id) = (name_of(topic).map(Text::from), topic.topic_id);
+/// Versions below 12 cannot say that there is no name.
+fn unknown(topic: &MetadataRequestTopic, code: ErrorCode, version: i16) -> MetadataTopic {
+    let name = name_of(topic).or((version < 12).then_some(""));
+    let (name, topic_id) = (name.map(Text::from), topic.topic_id);
     MetadataTopic { error_code: code.into(), name, topic_id, ..Default::default() }
 }
 

@@ -199,6 +199,8 @@ fn metadata_of_all_topics_and_by_id() {
     let answer: MetadataResponse = broker.ask(on, 13, &request).answer();
     assert_eq!(answer.topics[0].name, Some(Text::from("b")));
     assert_eq!((answer.topics[1].error_code.get(), answer.topics[1].name.clone()), (100, None));
+    let answer: MetadataResponse = broker.ask(on, 11, &request).answer();
+    assert_eq!(answer.topics[1].error_code.get(), 100, "a version that cannot leave the name out");
 }
 
 #[test]

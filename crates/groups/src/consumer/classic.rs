@@ -3,7 +3,7 @@
 //! A member's epoch is its generation. It is told to join again when the group has a new epoch, when it has to give
 //! partitions up, or when those that it waits for are free; nobody leads, and no request waits.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use semel_events::{ClassicTraits, ConsumerMember, ConsumerProgress, GroupProtocol};
 
@@ -17,6 +17,7 @@ use super::{
 use crate::{
     MemberId, Refusal,
     classic::{Answer, Assigned, Claim, Command, Join, JoinedGeneration},
+    history::Reason,
     subscription,
 };
 
@@ -195,6 +196,7 @@ impl Draft<'_> {
             });
             results.push(found.map(|member| gone.push(member)));
         }
+        let gone: Vec<_> = gone.into_iter().map(|id| (id, Reason::Left)).collect();
         self.remove(&gone);
         self.answer(Answer::Leave(results));
     }
@@ -217,12 +219,14 @@ impl Draft<'_> {
         let now = self.now();
         let live = self.live();
         let silent = live.sessions.iter().filter(|(_, until)| **until <= now).map(|(id, _)| id);
+        let silent = silent.map(|id| (Arc::clone(id), Reason::SessionExpired));
         let holding = live.revocations.iter().filter(|(_, (by, _))| *by <= now).map(|(id, _)| id);
+        let holding = holding.map(|id| (Arc::clone(id), Reason::DidNotRevoke));
         let absent = live.classic_by.iter().filter(|(_, by)| **by <= now).map(|(id, _)| id);
-        let mut gone: Vec<MemberId> = silent.chain(holding).chain(absent).cloned().collect();
-        gone.sort_unstable();
-        gone.dedup();
-        gone.retain(|id| self.roster.has(id));
+        let absent = absent.map(|id| (Arc::clone(id), Reason::DidNotRejoin));
+        let mut gone: BTreeMap<MemberId, Reason> = silent.chain(holding).chain(absent).collect();
+        gone.retain(|id, _| self.roster.has(id));
+        let gone: Vec<_> = gone.into_iter().collect();
         // The group's time is set anew even if nobody goes: it was looked at early.
         self.live_mut();
         self.remove(&gone);

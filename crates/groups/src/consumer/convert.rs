@@ -168,6 +168,7 @@ impl Draft<'_> {
         let removed = GroupMembersRemoved { group: self.id.clone(), members: gone.to_vec(), now };
         membership.remove(&removed);
         self.emit_other(removed.into());
+        self.end_round();
         self.classic = Some(Arc::new(crate::Live::of(&membership, now)));
     }
 }

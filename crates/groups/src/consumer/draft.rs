@@ -2,14 +2,18 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-use semel_events::{ConsumerEpochStarted, ConsumerMembersRemoved, ConsumerTarget, Event};
+use semel_events::{ConsumerEpochStarted, ConsumerMember, ConsumerMembersRemoved, ConsumerTarget, Event};
 use semel_types::{Context, DurationMs, GroupId, Now};
 
 use super::{
     Assignor, Decision, Live, Request, Roster, Settings, Topics, assign::assign, reconcile,
     topics::Subscribed,
 };
-use crate::{Change, MemberId, Pulse, Waiter, classic::Answer};
+use crate::{
+    Change, MemberId, Pulse, Waiter,
+    classic::Answer,
+    history::{Cause, Causes, Reason, Round},
+};
 
 pub(super) struct Draft<'a> {
     pub(super) id: &'a GroupId,
@@ -27,6 +31,9 @@ pub(super) struct Draft<'a> {
     pub(super) classic: Option<Arc<crate::Live>>,
     events: Vec<Event>,
     answers: Vec<(Waiter, Answer)>,
+    /// Why the next epoch starts.
+    causes: Causes,
+    rounds: Vec<Round>,
 }
 
 impl<'a> Draft<'a> {
@@ -50,6 +57,8 @@ impl<'a> Draft<'a> {
             classic: None,
             events: Vec::new(),
             answers: Vec::new(),
+            causes: Causes::default(),
+            rounds: Vec::new(),
         }
     }
 
@@ -85,6 +94,17 @@ impl<'a> Draft<'a> {
         self.events.push(event);
     }
 
+    /// This is why the next epoch starts.
+    pub(super) fn because(&mut self, reason: Reason, member: &ConsumerMember) {
+        self.causes.push(Cause::of_consumer(reason, member, self.context.now));
+    }
+
+    /// The causes so far led to the epoch as it is now.
+    pub(super) fn end_round(&mut self) {
+        let causes = core::mem::take(&mut self.causes);
+        self.rounds.push(causes.end(self.roster.epoch(), self.roster.len(), self.now()));
+    }
+
     /// A member's session starts anew.
     pub(super) fn touch(&mut self, member: &MemberId, session: DurationMs) {
         let until = self.now().plus(session);
@@ -108,7 +128,11 @@ impl<'a> Draft<'a> {
             return false;
         }
         self.live_mut().topics_seen = Some(version);
-        Subscribed::of(&self.roster, self.topics).hash != self.roster.topics_hash()
+        let changed = Subscribed::of(&self.roster, self.topics).hash != self.roster.topics_hash();
+        if changed {
+            self.causes.push(Cause::nobodys(Reason::TopicsChanged, self.now()));
+        }
+        changed
     }
 
     /// The next epoch, with everybody's target.
@@ -133,6 +157,7 @@ impl<'a> Draft<'a> {
             now: self.now(),
         };
         self.emit(started, Roster::start);
+        self.end_round();
         let version = self.topics.version();
         if self.live.topics_seen != Some(version) {
             self.live_mut().topics_seen = Some(version);
@@ -170,13 +195,17 @@ impl<'a> Draft<'a> {
     }
 
     /// Members are gone: the others get what they had, or the group becomes a classic one.
-    pub(super) fn remove(&mut self, gone: &[MemberId]) {
+    pub(super) fn remove(&mut self, gone: &[(MemberId, Reason)]) {
         if gone.is_empty() {
             return;
         }
-        for id in gone {
+        for (id, reason) in gone {
             self.live_mut().forget(id);
+            if let Some(seat) = self.roster.seat(id).cloned() {
+                self.because(*reason, &seat.member);
+            }
         }
+        let gone: &[MemberId] = &gone.iter().map(|(id, _)| Arc::clone(id)).collect::<Vec<_>>();
         if self.goes_classic_without(gone) {
             self.become_classic(gone);
             return;
@@ -199,11 +228,9 @@ impl<'a> Draft<'a> {
         } else {
             self.alive.map(|(member, until)| Change::Alive { group, member, until })
         };
-        Decision {
-            events: self.events,
-            changes: change.into_iter().collect(),
-            answers: self.answers,
-            told: None,
-        }
+        let id = self.id;
+        let rounds = self.rounds.into_iter().map(|round| Change::Rebalanced { group: id.clone(), round });
+        let changes = change.into_iter().chain(rounds).collect();
+        Decision { events: self.events, changes, answers: self.answers, told: None }
     }
 }

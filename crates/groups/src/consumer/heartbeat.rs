@@ -8,7 +8,7 @@ use semel_events::{
 use semel_types::{DurationMs, PartitionHandle};
 
 use super::{AWAY, Roster, Seat, draft::Draft, reconcile};
-use crate::{MemberId, Refusal};
+use crate::{MemberId, Refusal, history::Reason};
 
 /// Epoch of a member that joins.
 pub(super) const JOINING: i32 = 0;
@@ -186,11 +186,15 @@ impl Draft<'_> {
         if before == Some(&member) {
             return false;
         }
+        let is_new = before.is_none();
         let changed = before.is_none_or(|before| {
             before.topics != member.topics
                 || before.pattern != member.pattern
                 || before.assignor != member.assignor
         });
+        if changed {
+            self.because(if is_new { Reason::Joined } else { Reason::SubscriptionChanged }, &member);
+        }
         let (group, now) = (self.id.clone(), self.now());
         self.emit(ConsumerMemberChanged { group, member, now }, Roster::change);
         changed
@@ -213,7 +217,7 @@ impl Draft<'_> {
                 self.live_mut().revocations.remove(&beat.member);
             }
         } else {
-            self.remove(&[Arc::clone(&beat.member)]);
+            self.remove(&[(Arc::clone(&beat.member), Reason::Left)]);
         }
         Ok(Told { member: Arc::clone(&beat.member), member_epoch: beat.member_epoch, assigned: None })
     }

@@ -182,6 +182,7 @@ fn why(cause: &Cause) -> String {
         Reason::SessionExpired => format!("{who} was silent for longer than its session timeout"),
         Reason::NotSynced => format!("{who} did not ask for its part in time"),
         Reason::DidNotRejoin => format!("{who} did not come back in time and was removed"),
+        Reason::DidNotRevoke => format!("{who} did not give up in time what it had to and was removed"),
         Reason::StaticReplaced => format!("{who} took the place of the static member before it"),
         Reason::SubscriptionChanged => format!("{who} wants other topics"),
         Reason::LeaderRejoined => format!("{who}, the leader, joined again to assign anew"),

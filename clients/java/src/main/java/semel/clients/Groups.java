@@ -31,7 +31,7 @@ final class Groups {
     private static final String RANGE = "Range";
     private static final String COOPERATIVE = "CooperativeSticky";
     private static final String CONSUMER = "consumer";
-    /** Kafka's members of KIP-848 are taken for dead after 45 s; the server that a suite starts takes 6. */
+    /** Members of KIP-848 are taken for dead after 45 s. */
     private static final Duration TAKE_OVER = Duration.ofSeconds(90);
 
     private final Broker broker;
