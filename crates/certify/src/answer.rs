@@ -21,6 +21,14 @@ pub struct Step {
     pub came: String,
 }
 
+impl Step {
+    /// The same without a text that stands in it again and again.
+    #[must_use]
+    pub fn without(self, text: &str) -> Self {
+        Self { sent: self.sent.replace(text, ""), came: self.came.replace(text, "") }
+    }
+}
+
 /// The exchanges of a scenario in their order, shared by everybody who acts in it.
 #[derive(Clone, Default, Debug)]
 pub struct Trace(Arc<Mutex<Vec<Step>>>);

@@ -130,6 +130,11 @@ impl Probe {
         })
     }
 
+    /// What all names of the scenario start with.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
     pub(crate) fn leftovers(&self) -> Leftovers {
         self.made.clone()
     }

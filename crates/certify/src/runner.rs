@@ -235,10 +235,22 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 fn play(job: &Job<'_>, limit: Duration) -> Finding {
     let started = Instant::now();
     let (verdict, steps) = match probe_for(job) {
-        Ok(probe) => watch(job.scenario, probe, limit * job.patience()),
+        Ok(probe) => {
+            let own = format!("{}-", probe.prefix());
+            let (verdict, steps) = watch(job.scenario, probe, limit * job.patience());
+            (plainly(verdict, &own), steps.into_iter().map(|step| step.without(&own)).collect())
+        }
         Err(failure) => (Verdict::Broken(failure), Vec::new()),
     };
     Finding { scenario: job.scenario, verdict, steps, took: started.elapsed() }
+}
+
+/// A verdict without what every name of this run starts with: it tells nothing.
+fn plainly(verdict: Verdict, own: &str) -> Verdict {
+    match verdict {
+        Verdict::Broken(failure) => Verdict::Broken(failure.without(own)),
+        Verdict::Kept | Verdict::NotRun(_) => verdict,
+    }
 }
 
 fn probe_for(job: &Job<'_>) -> Kept<Probe> {

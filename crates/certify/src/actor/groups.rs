@@ -77,7 +77,9 @@ impl Actor {
             || self.group_offset(group, place, true),
             |seen| !matches!(seen.code, 14 | 15 | 16 | 88) && seen.offset == due,
         )?;
-        if seen == (GroupOffset { code: 0, offset: due }) {
+        // A group that was never made stands nowhere: some brokers say 0 and -1, others that there is none.
+        let is_nowhere = due == -1 && seen.code == 69;
+        if seen == (GroupOffset { code: 0, offset: due }) || is_nowhere {
             return Ok(());
         }
         Err(Failure::broken(

@@ -13,7 +13,10 @@ pub mod produce;
 mod read;
 pub mod transact;
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use semel_types::{ProducerEpoch, ProducerId};
 use semel_wire::{Request, WireCode};
@@ -42,7 +45,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(crate) const BUSY: [i16; 4] = [14, 15, 16, 51];
 
 /// Who writes: an identity, and the transactional id it belongs to.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Producer {
     /// The transactional id; `None` for a producer that is idempotent only.
     pub id: Option<String>,
@@ -89,6 +92,12 @@ impl Producer {
 
     fn said(&self) -> String {
         format!("producer {} epoch {}", self.producer_id(), self.epoch())
+    }
+}
+
+impl fmt::Debug for Producer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.said())
     }
 }
 

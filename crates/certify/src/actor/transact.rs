@@ -138,8 +138,8 @@ impl Actor {
         let version = self.session.versions.init_producer_id;
         let came = self.session.client.call(&init_request(id, timeout_ms, pair), version);
         let named = id.map_or("null".to_owned(), |id| format!("{id:?}"));
-        let with =
-            pair.map_or(String::new(), |pair| format!(", {} epoch {}", pair.id.get(), pair.epoch.get()));
+        let with = pair
+            .map_or(String::new(), |pair| format!(", producer {} epoch {}", pair.id.get(), pair.epoch.get()));
         let id = id.map(str::to_owned);
         let came = came.and_then(|response| {
             let given = identity(response.producer_id, response.producer_epoch);

@@ -10,6 +10,7 @@ use std::{
 use semel_wire::api::{
     add_partitions_to_txn::AddPartitionsToTxnRequest,
     describe_configs::{DescribeConfigsRequest, DescribeConfigsResource},
+    metadata::MetadataRequest,
 };
 
 use crate::{
@@ -46,13 +47,19 @@ fn b26(probe: &mut Probe) -> Kept {
 
 /// `transaction.max.timeout.ms` of the broker.
 fn longest_timeout(a: &mut Actor) -> Kept<i32> {
-    let resource =
-        DescribeConfigsResource { resource_type: 4, resource_name: "1".into(), ..Default::default() };
+    let request = MetadataRequest { topics: Some(Vec::new()), ..Default::default() };
+    let metadata = a.session.client.call(&request, 9)?;
+    let node = metadata.brokers.first().map_or(0, |broker| broker.node_id).to_string();
+    let resource = DescribeConfigsResource {
+        resource_type: 4,
+        resource_name: node.as_str().into(),
+        ..Default::default()
+    };
     let request = DescribeConfigsRequest { resources: vec![resource], ..Default::default() };
     let code = |response: &semel_wire::api::describe_configs::DescribeConfigsResponse| {
         response.results.first().map_or(semel_wire::WireCode(-1), |result| result.error_code)
     };
-    let answer = a.ask("DescribeConfigs of broker 1", &request, 1, code).is(0)?;
+    let answer = a.ask("DescribeConfigs of the broker", &request, 1, code).is(0)?;
     let mut configs = answer.results.into_iter().flat_map(|result| result.configs);
     let found = configs.find(|config| config.name.as_str() == "transaction.max.timeout.ms");
     let value = found.and_then(|config| config.value).and_then(|value| value.as_str().parse().ok());

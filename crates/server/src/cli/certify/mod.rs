@@ -5,8 +5,15 @@
 
 mod json;
 mod list;
+mod page;
+mod record;
 
-use std::{env, fs, io, io::IsTerminal, path::PathBuf, time::Duration};
+use std::{
+    env, fs, io,
+    io::IsTerminal,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::Args;
 use semel_certify::{
@@ -81,10 +88,19 @@ pub struct Certify {
     /// Write the result as JUnit XML, too.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Write the result to be kept, too, without what differs from run to run.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Try nothing: print the page of the recorded runs in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    page: Option<PathBuf>,
 }
 
 /// Runs the command; the exit status.
 pub fn run(certify: &Certify) -> u8 {
+    if let Some(folder) = &certify.page {
+        return print_page(folder);
+    }
     let chosen: Vec<_> = scenarios::all().into_iter().filter(|scenario| certify.wants(scenario)).collect();
     if chosen.is_empty() {
         say::note("no scenario has such an id or area; semel certify --list has them all");
@@ -107,6 +123,19 @@ pub fn run(certify: &Certify) -> u8 {
         Err(failure) => {
             say::note(&format!("cannot reach a broker at {}: {failure}", certify.bootstrap));
             EXIT_UNREACHABLE
+        }
+    }
+}
+
+fn print_page(folder: &Path) -> u8 {
+    match page::text(folder) {
+        Ok(page) => {
+            say::line(page.trim_end());
+            EXIT_OK
+        }
+        Err(error) => {
+            say::error(&error);
+            EXIT_FAILED
         }
     }
 }
@@ -141,11 +170,16 @@ impl Certify {
                 findings.iter().filter(|one| matches!(one.verdict, Verdict::Broken(_))).for_each(tell_steps);
             }
         }
-        if let Some(file) = &self.junit
-            && let Err(error) = fs::write(file, junit::document(findings))
-        {
-            say::note(&format!("cannot write {}: {error}", file.display()));
-            return EXIT_FAILED;
+        let written = [
+            (&self.junit, junit::document as fn(&[Finding]) -> String),
+            (&self.record, record::text as fn(&[Finding]) -> String),
+        ];
+        let files = written.iter().filter_map(|(file, text)| file.as_ref().map(|file| (file, text)));
+        for (file, text) in files {
+            if let Err(error) = fs::write(file, text(findings)) {
+                say::note(&format!("cannot write {}: {error}", file.display()));
+                return EXIT_FAILED;
+            }
         }
         self.status(findings)
     }
