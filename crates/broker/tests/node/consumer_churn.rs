@@ -1,5 +1,6 @@
 //! A hundred members come, go, crash and come back at random, in both protocols: no partition is owned twice, and the
-//! group settles within one rebalance timeout once they are left alone.
+//! group settles within one rebalance timeout once they are left alone. All the while anybody commits, the paused ones
+//! too: a commit that is taken came from the partition's only owner, and what was taken last is what is fetched.
 
 use std::collections::BTreeMap;
 
@@ -42,6 +43,11 @@ struct Crowd {
     /// Members at once, at most.
     limit: usize,
     kinds: BTreeMap<&'static str, usize>,
+    /// The last commit of each partition that was taken.
+    committed: BTreeMap<i32, i64>,
+    next: i64,
+    /// Commits that were taken, and refused.
+    commits: (usize, usize),
 }
 
 impl Crowd {
@@ -49,7 +55,9 @@ impl Crowd {
         let mut broker = Broker::seeded(&[], seed);
         broker.topic("t", PARTITIONS);
         let dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        Self { broker, dice, actors: Vec::new(), born: 0, modern, limit, kinds: BTreeMap::new() }
+        let (kinds, committed) = (BTreeMap::new(), BTreeMap::new());
+        let (actors, born, next, commits) = (Vec::new(), 0, 0, (0, 0));
+        Self { broker, dice, actors, born, modern, limit, kinds, committed, next, commits }
     }
 
     fn arrive(&mut self) {
@@ -106,12 +114,43 @@ impl Crowd {
             }
             5 if !self.actors.is_empty() => self.actors[any].asleep = !self.actors[any].asleep,
             6 if self.dice.below(30) == 0 => self.restart(),
+            7..=9 if !self.actors.is_empty() => self.commit(any),
             _ if !self.actors.is_empty() => self.act(any),
             _ => self.arrive(),
         }
-        let ms = [0, 1, 20, 150][self.dice.below(4)];
+        let ms = if self.dice.below(50) == 0 { 6_000 } else { [0, 1, 20, 150][self.dice.below(4)] };
         self.broker.pass(ms);
         self.check();
+    }
+
+    /// Anybody commits a partition that it believes it has; those that sleep are the zombies.
+    fn commit(&mut self, at: usize) {
+        self.next += 1;
+        let (offset, pick) = (self.next, self.dice.below(1000));
+        let (id, index, code) = match &self.actors[at].speaks {
+            Speaks::Classic(one) => {
+                let Some(index) = one.owned.iter().copied().nth(pick % one.owned.len().max(1)) else {
+                    return;
+                };
+                (one.who.id.clone(), index, self.broker.commit_as(&one.who, ("t", index), offset))
+            }
+            Speaks::Modern(one) => {
+                let owned = one.indexes();
+                let Some(index) = owned.get(pick % owned.len().max(1)).copied() else { return };
+                (one.id.clone(), index, self.broker.commit_of(9, one, ("t", index), offset))
+            }
+        };
+        if code == 0 {
+            self.commits.0 += 1;
+            self.committed.insert(index, offset);
+            let others = self.owners().remove(&index).unwrap_or_default();
+            assert!(others.iter().all(|other| *other == id), "{id} committed {index} of {others:?}");
+        } else {
+            self.commits.1 += 1;
+            assert!([22, 25, 27, 69, 113].contains(&code), "commit {code}");
+        }
+        let due = self.committed.get(&index).copied().unwrap_or(-1);
+        assert_eq!(self.broker.offset_fetch("g", ("t", index), true), (0, due));
     }
 
     fn restart(&mut self) {
@@ -191,7 +230,7 @@ impl Crowd {
 }
 
 fn run(modern: usize, rounds: usize) -> BTreeMap<&'static str, usize> {
-    let mut kinds = BTreeMap::new();
+    let (mut kinds, mut taken, mut refused) = (BTreeMap::new(), 0, 0);
     for seed in 1..=3 {
         let mut crowd = Crowd::new(seed, modern, MEMBERS);
         (0..MEMBERS).for_each(|_| crowd.arrive());
@@ -201,8 +240,11 @@ fn run(modern: usize, rounds: usize) -> BTreeMap<&'static str, usize> {
             }
             crowd.settle();
         }
+        taken += crowd.commits.0;
+        refused += crowd.commits.1;
         crowd.kinds.into_iter().for_each(|(kind, count)| *kinds.entry(kind).or_default() += count);
     }
+    assert!(taken > 30 && refused > 5, "{taken} commits were taken, {refused} refused");
     kinds
 }
 

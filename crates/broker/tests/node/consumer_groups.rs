@@ -302,3 +302,42 @@ fn a_full_group_takes_no_more_members() {
     assert_eq!(broker.leave_consumer(&a, -2), 0);
     assert_eq!(broker.beat(&mut Consumer::named("g", "c", "one")), 0, "it takes a place that is its own");
 }
+
+/// What a member says of its epoch and of what it has, against what is known of it: in epoch 2, in epoch 1 before, with
+/// partitions 0 and 1.
+#[test]
+fn every_epoch_and_every_claim_has_its_answer() {
+    let owned = |broker: &Broker, indexes: &[i32]| {
+        let topic_id = broker.state().catalog.topic("t").unwrap().id();
+        let partitions = indexes.iter().map(|index| semel_types::PartitionIndex::new(*index)).collect();
+        Some(vec![semel_wire::api::consumer_group_heartbeat::HeartbeatTopicPartitions {
+            topic_id,
+            partitions,
+        }])
+    };
+    let claims: [(&str, Option<&[i32]>); 4] =
+        [("nothing said", None), ("a part", Some(&[0])), ("all", Some(&[0, 1])), ("too much", Some(&[0, 3]))];
+    // By epoch: the codes for the claims in this order.
+    let table: [(i32, [i16; 4]); 5] = [
+        (2, [0, 0, 0, 0]),
+        (1, [110, 0, 0, 110]),
+        (3, [110, 110, 110, 110]),
+        (0, [42, 42, 42, 42]),
+        (-3, [42, 42, 42, 42]),
+    ];
+    for (epoch, codes) in table {
+        for ((what, indexes), due) in claims.iter().zip(codes) {
+            let mut broker = broker();
+            let mut a = Consumer::new("g", "a");
+            broker.settle_consumers(&mut [&mut a]);
+            let mut b = Consumer::new("g", "b");
+            broker.settle_consumers(&mut [&mut a, &mut b]);
+            assert_eq!((a.epoch, a.indexes()), (2, vec![0, 1]));
+            let topic_partitions = indexes.and_then(|indexes| owned(&broker, indexes));
+            let request =
+                ConsumerGroupHeartbeatRequest { member_epoch: epoch, topic_partitions, ..a.idle_request() };
+            let answer = broker.heartbeat_raw(&request);
+            assert_eq!(answer.error_code.get(), due, "epoch {epoch}, {what}");
+        }
+    }
+}
