@@ -38,8 +38,8 @@ pub struct Desk {
     pub last_bytes: AtomicU64,
     /// How long the last one took, in milliseconds.
     pub last_took_ms: AtomicU64,
-    /// Dead files wait for snapshots.
-    pub dead_waiting: AtomicBool,
+    /// Bytes of dead files that wait for snapshots.
+    pub dead_waiting: AtomicU64,
 }
 
 impl Desk {
@@ -171,8 +171,9 @@ impl Background {
         for file in self.dead.iter().filter_map(is_free).collect::<Vec<_>>() {
             self.free(file)?;
         }
-        let waits = self.dead.values().any(|died| *died > oldest.sequence);
-        self.desk.dead_waiting.store(waits, Ordering::Release);
+        let waiting = self.dead.iter().filter(|(_, died)| **died > oldest.sequence);
+        let lengths = waiting.filter_map(|(file, _)| Some(self.parts.files.get(*file)?.length));
+        self.desk.dead_waiting.store(lengths.sum(), Ordering::Release);
         Ok(())
     }
 

@@ -279,8 +279,8 @@ impl Log {
         self.shared.queue.waiting()
     }
 
-    /// True if [`Log::snapshot`] should be called: enough events since the last one, or dead files wait for one
-    /// while the disk is full.
+    /// True if [`Log::snapshot`] should be called: enough events since the last one, or as many bytes of dead files
+    /// wait for one, or any while the disk is full.
     #[must_use]
     pub fn wants_snapshot(&self) -> bool {
         let desk = &self.shared.desk;
@@ -290,7 +290,8 @@ impl Log {
         }
         let due = options.snapshot_interval_bytes.max(desk.last_bytes.load(Ordering::Acquire));
         let full = self.shared.parts.book.full.load(Ordering::Acquire);
-        self.event_bytes.load(Ordering::Acquire) >= due || (full && desk.dead_waiting.load(Ordering::Acquire))
+        let dead = desk.dead_waiting.load(Ordering::Acquire);
+        self.event_bytes.load(Ordering::Acquire) >= due || dead >= due || (full && dead > 0)
     }
 
     /// Writes a snapshot of the state after everything submitted so far. One at a time: another is dropped.

@@ -433,6 +433,41 @@ fn files_of_a_deleted_topic_are_used_again_after_two_snapshots() {
     open(&options, &mut author, promised, &Said::default()).expect("it opens");
 }
 
+/// Records are much larger than the events about them: what is dead counts, too.
+#[test]
+fn dead_files_ask_for_the_snapshots_that_free_them() {
+    let disk = SimulatedDisk::new(11);
+    let options = Options { snapshot_interval_bytes: 200_000, ..options(&disk, Durability::Sync) };
+    let mut author = author();
+    let opened = open(&options, &mut author, 0, &Said::default()).expect("it opens");
+    let mut rig = Rig::start(opened, &mut author).expect("it starts");
+    let (mut sizes, mut snapshots) = (Vec::new(), 0);
+    for _ in 0..12 {
+        for _ in 0..30 {
+            let mut proposal = Proposal::default();
+            author.produced(&mut proposal, 0, 1, 10_000);
+            rig.log.submit(proposal);
+            rig.drain().expect("written");
+            rig.settle().expect("prepared");
+            if rig.log.wants_snapshot() {
+                snapshots += 1;
+                rig.log.snapshot(Box::new(author.node.clone()));
+                rig.drain().expect("sealed");
+                rig.settle().expect("snapshot");
+            }
+        }
+        let mut proposal = Proposal::default();
+        author.deleted(&mut proposal);
+        rig.log.submit(proposal);
+        rig.drain().expect("written");
+        sizes.push(
+            crate::disk::Disk::list(&disk).unwrap().iter().filter(|name| name.ends_with(".log")).count(),
+        );
+    }
+    assert!(sizes[11] <= sizes[5], "the log does not grow: {sizes:?}");
+    assert!(snapshots <= 24, "two for each time that something died: {snapshots}");
+}
+
 #[test]
 fn a_failed_write_is_reported_once_and_nothing_is_durable_after_it() {
     let disk = SimulatedDisk::new(2);
