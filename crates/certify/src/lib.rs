@@ -22,8 +22,8 @@ mod stricter;
 mod tables;
 
 pub use actor::{
-    Actor, Ends, Fetched, Filter, GroupOffset, Joined, Listed, Listing, Look, Marker, Member, Outcome,
-    Producer,
+    Actor, Beaten, Consumer, Ends, Fetched, Filter, GroupOffset, Joined, Listed, Listing, Look, Marker,
+    Member, Outcome, Producer,
 };
 pub use answer::{Answer, Step, Trace};
 pub use client::{Client, ClientError};

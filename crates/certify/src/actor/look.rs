@@ -138,6 +138,28 @@ impl Actor {
         self.noted(format!("Fetch {} from {} {:?}", said(&[place]), look.offset, look.isolation), came)
     }
 
+    /// Fetches until the end and takes the answers together: a broker may give less than there is.
+    ///
+    /// # Errors
+    /// It stands still, or an exchange failed.
+    pub fn look_all(&mut self, place: &Place, look: Look) -> Kept<Fetched> {
+        let mut all = self.look(place, look).is(0)?;
+        let mut next = all.next_offset();
+        while let Some(offset) = next {
+            let more = self.look(place, Look { offset, ..look }).is(0)?;
+            next = more.next_offset();
+            all.batches.extend(more.batches);
+            all.values.extend(more.values);
+            for one in more.aborted.unwrap_or_default() {
+                let list = all.aborted.get_or_insert_default();
+                if !list.contains(&one) {
+                    list.push(one);
+                }
+            }
+        }
+        Ok(all)
+    }
+
     /// Sends a Fetch and does not wait: [`Actor::next_looked`] takes the answer.
     ///
     /// # Errors

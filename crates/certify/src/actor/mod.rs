@@ -4,10 +4,11 @@
 //! sends one request (or, where it says so, asks until a busy broker is done) and gives an [`Answer`] to be judged.
 //! Every exchange is noted in the scenario's [`Trace`]. What it does not do: judge (see [`Answer`]).
 
+mod consumers;
 mod groups;
 mod listing;
 mod look;
-mod members;
+pub mod members;
 mod operator;
 pub mod produce;
 mod read;
@@ -21,6 +22,7 @@ use std::{
 use semel_types::{ProducerEpoch, ProducerId};
 use semel_wire::{Request, WireCode};
 
+pub use consumers::{Beaten, Consumer};
 pub use groups::GroupOffset;
 pub use listing::{Filter, Listing};
 pub use look::{Fetched, Listed, Look};

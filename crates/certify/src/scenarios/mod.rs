@@ -48,11 +48,14 @@
 mod admin;
 mod clients;
 mod coordinator;
+mod copying;
 mod dedup;
 mod fencing;
 mod groups;
 mod init;
+mod load;
 mod markers;
+mod members;
 mod reading;
 mod recovery;
 mod security;
@@ -69,9 +72,12 @@ pub fn all() -> Vec<&'static Scenario> {
         fencing::ALL,
         init::ALL,
         coordinator::ALL,
+        load::ALL,
         markers::ALL,
         reading::ALL,
         groups::ALL,
+        members::ALL,
+        copying::ALL,
         recovery::ALL,
         clients::ALL,
         admin::ALL,

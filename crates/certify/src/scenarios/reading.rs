@@ -41,7 +41,7 @@ fn b58(probe: &mut Probe) -> Kept {
         reader.reads_now(&t, Isolation::Committed, &[])?;
     }
     reader.settles(&t)?;
-    let seen = probe.actor("late reader")?.look(&t, Look::committed(0)).is(0)?;
+    let seen = probe.actor("late reader")?.look_all(&t, Look::committed(0))?;
     let due = (0..20).map(|number| (me.producer_id(), number * 2)).collect();
     probe.same("the list of aborted transactions", seen.aborted, Some(due))?;
     probe.same("what is delivered", seen.values, Vec::new())
@@ -65,7 +65,7 @@ fn b59(probe: &mut Probe) -> Kept {
     a.transact(&t, &me, (1, "aborted"), Abort)?;
     a.add(&me, &[&t])?;
     a.produce_when_free(&t, &me, 2, &["open"]).is_stored_at(4)?;
-    let seen = a.look(&t, Look::uncommitted(0)).is(0)?;
+    let seen = a.look_all(&t, Look::uncommitted(0))?;
     probe.same("markers among the batches", (seen.markers(), seen.batches.len()), (2, 5))?;
     probe.same(
         "what is delivered",
@@ -90,7 +90,7 @@ fn b61(probe: &mut Probe) -> Kept {
     let me = a.init(&probe.id("x"))?;
     triple(&mut a, &t, me.clone(), 0)?;
     a.settles(&t)?;
-    let seen = a.look(&t, Look::committed(0)).is(0)?;
+    let seen = a.look_all(&t, Look::committed(0))?;
     probe.same("the list of aborted transactions", seen.aborted, Some(vec![(me.producer_id(), 2)]))?;
     probe.same("what is delivered", seen.values, ["0 first", "0 third"].map(str::to_owned).to_vec())?;
     many_triples(probe, [a, probe.actor("B")?], 40)
