@@ -15,8 +15,8 @@ use semel_wire::api::{
     incremental_alter_configs::IncrementalAlterConfigsRequest, init_producer_id::InitProducerIdRequest,
     join_group::JoinGroupRequest, leave_group::LeaveGroupRequest, metadata::MetadataRequest,
     offset_commit::OffsetCommitRequest, offset_delete::OffsetDeleteRequest, offset_fetch::OffsetFetchRequest,
-    sync_group::SyncGroupRequest, txn_offset_commit::TxnOffsetCommitRequest,
-    write_txn_markers::WriteTxnMarkersRequest,
+    streams_group_heartbeat::StreamsGroupHeartbeatRequest, sync_group::SyncGroupRequest,
+    txn_offset_commit::TxnOffsetCommitRequest, write_txn_markers::WriteTxnMarkersRequest,
 };
 
 use crate::{
@@ -91,6 +91,8 @@ pub enum Call {
     DeleteGroups(Asked<DeleteGroupsRequest>),
     /// OffsetDelete.
     OffsetDelete(Asked<OffsetDeleteRequest>),
+    /// StreamsGroupHeartbeat.
+    StreamsGroupHeartbeat(Box<Asked<StreamsGroupHeartbeatRequest>>),
     /// CreateTopics.
     CreateTopics(Asked<CreateTopicsRequest>),
     /// DeleteTopics.
@@ -145,6 +147,7 @@ impl Call {
             | Self::ConsumerGroupHeartbeat(_)
             | Self::DeleteGroups(_)
             | Self::OffsetDelete(_)
+            | Self::StreamsGroupHeartbeat(_)
             | Self::CreateTopics(_)
             | Self::DeleteTopics(_)
             | Self::DeleteRecords(_)

@@ -217,7 +217,13 @@ impl Catalog {
             | Event::ConsumerMemberReconciled(_)
             | Event::ConsumerMembersRemoved(_)
             | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_) => {}
+            | Event::GroupKindChanged(_)
+            | Event::StreamsTopologySet(_)
+            | Event::StreamsMemberChanged(_)
+            | Event::StreamsEpochStarted(_)
+            | Event::StreamsTargetSet(_)
+            | Event::StreamsMemberReconciled(_)
+            | Event::StreamsMembersRemoved(_) => {}
         }
     }
 
@@ -318,6 +324,12 @@ fn runs(topic: &Topic) -> impl Iterator<Item = (PartitionHandle, HandleRun)> + '
         .zip(handles)
         .filter(move |(at, _)| starts(*at as usize))
         .map(|(first_index, first)| (*first, HandleRun { topic: topic.id(), first_index }))
+}
+
+impl semel_groups::streams::Topics for Catalog {
+    fn topic(&self, name: &str) -> Option<&[PartitionHandle]> {
+        self.topic(name).map(|topic| topic.partitions())
+    }
 }
 
 fn created(event: &TopicCreated) -> Visible {

@@ -11,6 +11,7 @@ use semel_wire::api::{
     consumer_group_describe::ConsumerGroupDescribeRequest, describe_groups::DescribeGroupsRequest,
     describe_producers::DescribeProducersRequest, describe_transactions::DescribeTransactionsRequest,
     list_groups::ListGroupsRequest, list_transactions::ListTransactionsRequest,
+    streams_group_describe::StreamsGroupDescribeRequest,
 };
 
 use crate::{
@@ -29,6 +30,8 @@ pub enum Inquiry {
     GroupList(Asked<ListGroupsRequest>),
     /// ConsumerGroupDescribe.
     ConsumerGroups(Asked<ConsumerGroupDescribeRequest>),
+    /// StreamsGroupDescribe.
+    StreamsGroups(Asked<StreamsGroupDescribeRequest>),
     /// DescribeProducers.
     Producers(Asked<DescribeProducersRequest>),
     /// DescribeTransactions.
@@ -57,7 +60,9 @@ pub struct StateCall {
 
 pub(crate) fn run(step: &mut Step<'_>, inquiry: &Inquiry) -> Handled {
     let groups = match inquiry {
-        Inquiry::Groups(_) | Inquiry::GroupList(_) => Arc::new(step.groups().snapshot()),
+        Inquiry::Groups(_) | Inquiry::GroupList(_) | Inquiry::StreamsGroups(_) => {
+            Arc::new(step.groups().snapshot())
+        }
         Inquiry::ConsumerGroups(_)
         | Inquiry::Producers(_)
         | Inquiry::Transactions(_)

@@ -30,6 +30,7 @@ mod offsets_topic;
 pub mod room;
 pub mod settings;
 pub mod state;
+mod streams;
 pub mod topic_name;
 mod topics_now;
 

@@ -88,7 +88,13 @@ impl State {
             | Event::ConsumerMemberReconciled(_)
             | Event::ConsumerMembersRemoved(_)
             | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_) => Ok(()),
+            | Event::GroupKindChanged(_)
+            | Event::StreamsTopologySet(_)
+            | Event::StreamsMemberChanged(_)
+            | Event::StreamsEpochStarted(_)
+            | Event::StreamsTargetSet(_)
+            | Event::StreamsMemberReconciled(_)
+            | Event::StreamsMembersRemoved(_) => Ok(()),
         }
     }
 

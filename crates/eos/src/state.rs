@@ -100,7 +100,13 @@ impl State {
             | Event::ConsumerMemberReconciled(_)
             | Event::ConsumerMembersRemoved(_)
             | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_) => {}
+            | Event::GroupKindChanged(_)
+            | Event::StreamsTopologySet(_)
+            | Event::StreamsMemberChanged(_)
+            | Event::StreamsEpochStarted(_)
+            | Event::StreamsTargetSet(_)
+            | Event::StreamsMemberReconciled(_)
+            | Event::StreamsMembersRemoved(_) => {}
         }
     }
 
@@ -288,6 +294,12 @@ fn time_of(event: &Event) -> Option<Now> {
         Event::ConsumerMembersRemoved(event) => Some(event.now),
         Event::ConsumerMemberReplaced(event) => Some(event.now),
         Event::GroupKindChanged(event) => Some(event.now),
+        Event::StreamsTopologySet(event) => Some(event.now),
+        Event::StreamsMemberChanged(event) => Some(event.now),
+        Event::StreamsEpochStarted(event) => Some(event.now),
+        Event::StreamsTargetSet(event) => Some(event.now),
+        Event::StreamsMemberReconciled(event) => Some(event.now),
+        Event::StreamsMembersRemoved(event) => Some(event.now),
         Event::ProducerIdsReserved(_) | Event::ProducersShrunk(_) | Event::StubsDropped(_) => None,
     }
 }

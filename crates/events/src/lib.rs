@@ -42,6 +42,12 @@ mod e040_consumer_member_reconciled;
 mod e041_consumer_members_removed;
 mod e042_consumer_member_replaced;
 mod e043_group_kind_changed;
+mod e044_streams_topology_set;
+mod e045_streams_member_changed;
+mod e046_streams_epoch_started;
+mod e047_streams_target_set;
+mod e048_streams_member_reconciled;
+mod e049_streams_members_removed;
 mod e050_group_settings_changed;
 mod visible;
 
@@ -75,6 +81,17 @@ pub use e040_consumer_member_reconciled::{ConsumerMemberReconciled, ConsumerProg
 pub use e041_consumer_members_removed::ConsumerMembersRemoved;
 pub use e042_consumer_member_replaced::ConsumerMemberReplaced;
 pub use e043_group_kind_changed::{GroupKind, GroupKindChanged};
+pub use e044_streams_topology_set::{
+    StreamsCopartition, StreamsInternalTopic, StreamsPair, StreamsSubtopology, StreamsTopology,
+    StreamsTopologySet,
+};
+pub use e045_streams_member_changed::{StreamsEndpoint, StreamsMember, StreamsMemberChanged};
+pub use e046_streams_epoch_started::{StreamsEpochStarted, StreamsHandleRun, StreamsKnownTopic};
+pub use e047_streams_target_set::{StreamsTarget, StreamsTargetSet, StreamsTaskId};
+pub use e048_streams_member_reconciled::{
+    StreamsActiveTask, StreamsHeldTasks, StreamsMemberReconciled, StreamsProgress,
+};
+pub use e049_streams_members_removed::StreamsMembersRemoved;
 pub use e050_group_settings_changed::GroupSettingsChanged;
 pub use visible::{AbortedTransaction, Visible};
 
@@ -108,6 +125,12 @@ define::events! {
     42 ConsumerMemberReplaced, version 1;
     43 GroupKindChanged, version 1;
     50 GroupSettingsChanged, version 1;
+    44 StreamsTopologySet, version 1;
+    45 StreamsMemberChanged, version 1;
+    46 StreamsEpochStarted, version 1;
+    47 StreamsTargetSet, version 1;
+    48 StreamsMemberReconciled, version 1;
+    49 StreamsMembersRemoved, version 1;
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
 
 use semel_types::{
-    ClusterId, DurationMs, GroupId, LeaderEpoch, Now, Offset, PartitionHandle, PayloadChecksum,
-    ProducerEpoch, ProducerId, ProducerStamp, Sequence, ShardEpoch, ShardId, TopicId, TopicName,
-    TransactionNumber, TransactionalId, WallTime,
+    ClusterId, DurationMs, GroupId, LeaderEpoch, Now, Offset, PartitionHandle, PartitionIndex,
+    PayloadChecksum, ProducerEpoch, ProducerId, ProducerStamp, Sequence, ShardEpoch, ShardId, TopicId,
+    TopicName, TransactionNumber, TransactionalId, WallTime,
 };
 
 use super::*;
@@ -136,6 +136,94 @@ fn consumer_samples() -> Vec<Event> {
     ]
 }
 
+fn task(partition: i32) -> StreamsTaskId {
+    StreamsTaskId { subtopology: Arc::from("0"), partition: PartitionIndex::new(partition) }
+}
+
+fn held(since: i32) -> StreamsHeldTasks {
+    StreamsHeldTasks {
+        active: vec![StreamsActiveTask { task: task(1), since }],
+        standby: vec![task(2), task(i32::MAX)],
+        warmup: vec![],
+    }
+}
+
+fn topology() -> StreamsTopology {
+    let pair = StreamsPair { key: Arc::from("cleanup.policy"), value: Arc::from("compact") };
+    let topic = |partitions| StreamsInternalTopic {
+        name: Arc::from("app-store-changelog"),
+        partitions,
+        copies: -1,
+        settings: vec![pair.clone()],
+    };
+    let part = StreamsSubtopology {
+        id: Arc::from("0"),
+        sources: vec![Arc::from("in")],
+        repartition_sources: vec![topic(3)],
+        repartition_sinks: vec![Arc::from("app-repartition")],
+        changelogs: vec![topic(0)],
+        copartitions: vec![StreamsCopartition { sources: vec![0], repartition_sources: vec![0] }],
+    };
+    StreamsTopology { epoch: 0, subtopologies: vec![part] }
+}
+
+fn streams_member() -> StreamsMember {
+    StreamsMember {
+        id: Arc::from("m-1"),
+        instance: Some(Arc::from("app-1")),
+        rack: None,
+        client_id: Arc::from("app"),
+        client_host: Arc::from("/10.0.0.7"),
+        rebalance_timeout: DurationMs::from_ms(300_000),
+        topology_epoch: -1,
+        process: Arc::from("p"),
+        endpoint: Some(StreamsEndpoint { host: Arc::from("h"), port: u16::MAX }),
+        tags: vec![StreamsPair { key: Arc::from("zone"), value: Arc::from("a") }],
+    }
+}
+
+/// Those of streams groups.
+fn streams_samples() -> Vec<Event> {
+    let (now, group, member) = (Now::from_ms(6), GroupId::from("g"), Arc::<str>::from("m-1"));
+    let known = StreamsKnownTopic {
+        name: Arc::from("in"),
+        runs: vec![StreamsHandleRun { first: PartitionHandle::new(u32::MAX), count: 1 }],
+    };
+    let target = StreamsTarget { member: Arc::clone(&member), active: vec![task(0)], standby: vec![task(1)] };
+    vec![
+        StreamsTopologySet { group: group.clone(), topology: topology(), now }.into(),
+        StreamsMemberChanged {
+            group: group.clone(),
+            member: streams_member(),
+            replaces: Some(Arc::from("m-0")),
+            now,
+        }
+        .into(),
+        StreamsEpochStarted {
+            group: group.clone(),
+            epoch: i32::MAX,
+            topics: vec![known],
+            standby_replicas: u32::MAX,
+            tags: vec![Arc::from("zone")],
+            now,
+        }
+        .into(),
+        StreamsTargetSet { group: group.clone(), epoch: 3, targets: vec![target], now }.into(),
+        StreamsMemberReconciled {
+            group: group.clone(),
+            member: Arc::clone(&member),
+            epoch: -2,
+            previous_epoch: 2,
+            progress: StreamsProgress::Waiting,
+            assigned: held(i32::MAX),
+            revoking: held(0),
+            now,
+        }
+        .into(),
+        StreamsMembersRemoved { group, members: vec![member], epoch: 4, now }.into(),
+    ]
+}
+
 /// One of each kind, with fields at their edges.
 fn samples() -> Vec<Event> {
     let (now, wall) = (Now::from_ms(i64::MAX), WallTime::from_ms(-1));
@@ -237,7 +325,12 @@ fn samples() -> Vec<Event> {
 
 #[test]
 fn every_event_survives_its_written_form() {
-    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples())
+    for event in samples()
+        .into_iter()
+        .chain(group_samples())
+        .chain(consumer_samples())
+        .chain(streams_samples())
+        .chain(admin_samples())
     {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);
@@ -249,7 +342,12 @@ fn every_event_survives_its_written_form() {
 
 #[test]
 fn an_event_cut_anywhere_is_refused() {
-    for event in samples().into_iter().chain(group_samples()).chain(consumer_samples()).chain(admin_samples())
+    for event in samples()
+        .into_iter()
+        .chain(group_samples())
+        .chain(consumer_samples())
+        .chain(streams_samples())
+        .chain(admin_samples())
     {
         let mut bytes = Vec::new();
         event.encode(&mut bytes);

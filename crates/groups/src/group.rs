@@ -8,7 +8,7 @@ use semel_events::{
 };
 use semel_types::{LogSequence, Now, PartitionHandle, TransactionNumber, TransactionalId};
 
-use crate::{Membership, consumer::Roster};
+use crate::{Membership, consumer::Roster, streams};
 
 /// A committed offset with its place in the log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,6 +46,8 @@ pub enum Kind {
     Classic(Arc<Membership>),
     /// ConsumerGroupHeartbeat (KIP-848); some of its members may speak the classic protocol.
     Consumer(Arc<Roster>),
+    /// StreamsGroupHeartbeat (KIP-1071).
+    Streams(Arc<streams::Roster>),
 }
 
 impl Default for Kind {
@@ -60,7 +62,7 @@ impl Kind {
         match kind {
             GroupKind::Classic => Self::Classic(Arc::new(Membership::empty(epoch))),
             GroupKind::Consumer => Self::Consumer(Arc::new(Roster::empty(epoch))),
-            GroupKind::Streams => Self::default(),
+            GroupKind::Streams => Self::Streams(Arc::new(streams::Roster::empty(epoch))),
         }
     }
 
@@ -70,6 +72,7 @@ impl Kind {
         match self {
             Self::Classic(membership) => membership.generation(),
             Self::Consumer(roster) => roster.epoch(),
+            Self::Streams(roster) => roster.group_epoch(),
         }
     }
 
@@ -79,6 +82,7 @@ impl Kind {
         match self {
             Self::Classic(_) => "classic",
             Self::Consumer(_) => "consumer",
+            Self::Streams(_) => "streams",
         }
     }
 }
@@ -105,7 +109,7 @@ impl Group {
     pub fn classic(&self) -> Option<&Membership> {
         match &self.kind {
             Kind::Classic(membership) => Some(membership),
-            Kind::Consumer(_) => None,
+            Kind::Consumer(_) | Kind::Streams(_) => None,
         }
     }
 
@@ -114,7 +118,16 @@ impl Group {
     pub fn consumer(&self) -> Option<&Roster> {
         match &self.kind {
             Kind::Consumer(roster) => Some(roster),
-            Kind::Classic(_) => None,
+            Kind::Classic(_) | Kind::Streams(_) => None,
+        }
+    }
+
+    /// Its members, if it is a streams group (KIP-1071).
+    #[must_use]
+    pub fn streams(&self) -> Option<&streams::Roster> {
+        match &self.kind {
+            Kind::Streams(roster) => Some(roster),
+            Kind::Classic(_) | Kind::Consumer(_) => None,
         }
     }
 
@@ -124,6 +137,7 @@ impl Group {
         match &self.kind {
             Kind::Classic(membership) => membership.is_empty(),
             Kind::Consumer(roster) => roster.is_empty(),
+            Kind::Streams(roster) => roster.is_empty(),
         }
     }
 
@@ -134,7 +148,7 @@ impl Group {
         }
         match &mut self.kind {
             Kind::Classic(membership) => Arc::make_mut(membership),
-            Kind::Consumer(_) => unreachable!("just made classic"),
+            Kind::Consumer(_) | Kind::Streams(_) => unreachable!("just made classic"),
         }
     }
 
@@ -145,7 +159,18 @@ impl Group {
         }
         match &mut self.kind {
             Kind::Consumer(roster) => Arc::make_mut(roster),
-            Kind::Classic(_) => unreachable!("just made a consumer group"),
+            Kind::Classic(_) | Kind::Streams(_) => unreachable!("just made a consumer group"),
+        }
+    }
+
+    /// For events of KIP-1071: a group of another kind has been made a streams group before.
+    pub(crate) fn streams_mut(&mut self) -> &mut streams::Roster {
+        if self.streams().is_none() {
+            self.kind = Kind::empty(GroupKind::Streams, 0);
+        }
+        match &mut self.kind {
+            Kind::Streams(roster) => Arc::make_mut(roster),
+            Kind::Classic(_) | Kind::Consumer(_) => unreachable!("just made a streams group"),
         }
     }
 
@@ -249,6 +274,10 @@ impl Encode for Group {
                 GroupKind::Consumer.encode(out);
                 roster.encode(out);
             }
+            Kind::Streams(roster) => {
+                GroupKind::Streams.encode(out);
+                roster.encode(out);
+            }
         }
         (self.committed.size() as u64).encode(out);
         self.committed.values().for_each(|offset| offset.encode(out));
@@ -272,7 +301,7 @@ impl Group {
             group.kind = match kind {
                 GroupKind::Classic => Kind::Classic(Arc::new(Membership::decode(reader)?)),
                 GroupKind::Consumer => Kind::Consumer(Arc::new(Roster::decode(reader)?)),
-                GroupKind::Streams => return Err(DecodeError::Choice { of: "GroupKind", found: 2 }),
+                GroupKind::Streams => Kind::Streams(Arc::new(streams::Roster::decode(reader)?)),
             };
         }
         for _ in 0..reader.length()? {

@@ -18,6 +18,7 @@ pub mod history;
 mod membership;
 mod refusal;
 mod state;
+pub mod streams;
 mod subscription;
 mod volatile;
 

@@ -68,6 +68,8 @@ pub enum Refusal {
     InvalidPattern,
     /// A member of a consumer group commits with a version that knows no epochs.
     NeedsEpochs,
+    /// The application's topology cannot be (KIP-1071).
+    InvalidTopology,
     /// The heartbeat lacks or has what it must not.
     InvalidHeartbeat(&'static str),
 }
@@ -96,6 +98,7 @@ impl fmt::Display for Refusal {
             Self::UnsupportedAssignor => "there is no such assignor",
             Self::InvalidPattern => "the pattern of topics is no regular expression",
             Self::NeedsEpochs => "members of consumer groups commit with version 9 or above",
+            Self::InvalidTopology => "the topology cannot be",
             Self::InvalidHeartbeat(what) => what,
         })
     }

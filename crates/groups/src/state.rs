@@ -12,7 +12,7 @@ use semel_types::{GroupId, LogSequence, Now, PartitionHandle};
 
 use crate::{
     Change, Group, Kind, Member, Membership, Phase, Refusal, StoredOffset, Volatile, classic, consumer,
-    subscription,
+    streams, subscription,
 };
 
 /// Version of the written form of [`State`].
@@ -110,6 +110,7 @@ impl State {
             Some(Kind::Consumer(roster)) => {
                 consumer::check_commit(roster, volatile, (id, member), partitions, now)
             }
+            Some(Kind::Streams(roster)) => streams::check_commit(roster, member, partitions).map(|()| None),
         }
     }
 
@@ -146,6 +147,7 @@ impl State {
         if seats.map(|(_, seat)| &seat.member).any(reads)
             || joining.any(reads)
             || roster.is_some_and(|roster| roster.reads(topic, partition))
+            || group.and_then(Group::streams).is_some_and(|roster| roster.reads(topic))
         {
             return Err(Refusal::Subscribed);
         }
@@ -195,6 +197,12 @@ impl State {
             Event::ConsumerMemberReplaced(event) => {
                 self.write((&event.group, event.now), |group| group.consumer_mut().replace(event));
             }
+            Event::StreamsTopologySet(e) => self.streams(&e.group, e.now, |roster| roster.set_topology(e)),
+            Event::StreamsMemberChanged(e) => self.streams(&e.group, e.now, |roster| roster.change(e)),
+            Event::StreamsEpochStarted(e) => self.streams(&e.group, e.now, |roster| roster.start(e)),
+            Event::StreamsTargetSet(e) => self.streams(&e.group, e.now, |roster| roster.set_target(e)),
+            Event::StreamsMemberReconciled(e) => self.streams(&e.group, e.now, |roster| roster.reconcile(e)),
+            Event::StreamsMembersRemoved(e) => self.streams(&e.group, e.now, |roster| roster.remove(e)),
             Event::ShardStarted(_)
             | Event::ProducerIdsReserved(_)
             | Event::TopicCreated(_)
@@ -240,6 +248,10 @@ impl State {
         }
     }
 
+    fn streams(&mut self, id: &GroupId, now: Now, change: impl FnOnce(&mut streams::Roster)) {
+        self.write((id, now), |group| change(group.streams_mut()));
+    }
+
     fn write(&mut self, (id, now): (&GroupId, Now), change: impl FnOnce(&mut Group)) {
         let mut group = self.groups.get(id).map(|group| Group::clone(group)).unwrap_or_default();
         if !self.dead.is_empty() {
@@ -260,6 +272,7 @@ impl State {
             let checked = match group.kind() {
                 Kind::Classic(membership) => membership.check(),
                 Kind::Consumer(roster) => roster.check(),
+                Kind::Streams(roster) => roster.check(),
             };
             checked.map_err(|error| Violation(alloc::format!("{error} in group {id}")))?;
             let held = group.pending().flat_map(|(_, held)| held.iter());

@@ -17,6 +17,7 @@ use semel_types::{ConnectionNumber, DurationMs, GroupId, Now, RequestToken};
 use crate::{
     Kind, MemberId, Membership, State, consumer,
     history::{Cause, Causes, History, Reason, Round},
+    streams,
 };
 
 /// A request that is to be answered.
@@ -131,6 +132,8 @@ pub enum Pulse {
     Classic(Arc<Live>),
     /// Of a consumer group (KIP-848).
     Consumer(Arc<consumer::Live>),
+    /// Of a streams group (KIP-1071).
+    Streams(Arc<streams::Live>),
 }
 
 impl Pulse {
@@ -143,6 +146,8 @@ impl Pulse {
             Kind::Consumer(roster) => {
                 Some(Self::Consumer(Arc::new(consumer::Live::of(roster, session, now))))
             }
+            Kind::Streams(roster) if roster.is_empty() => None,
+            Kind::Streams(roster) => Some(Self::Streams(Arc::new(streams::Live::of(roster, now)))),
         }
     }
 
@@ -151,6 +156,7 @@ impl Pulse {
         match self {
             Self::Classic(live) => Arc::make_mut(live).sessions.insert(member, until),
             Self::Consumer(live) => Arc::make_mut(live).sessions.insert(member, until),
+            Self::Streams(live) => Arc::make_mut(live).sessions.insert(member, until),
         };
     }
 
@@ -158,6 +164,7 @@ impl Pulse {
         match self {
             Self::Classic(live) => live.due(),
             Self::Consumer(live) => live.due(),
+            Self::Streams(live) => live.due(),
         }
     }
 
@@ -165,6 +172,7 @@ impl Pulse {
         match self {
             Self::Classic(live) => live.is_idle(),
             Self::Consumer(live) => live.is_idle(),
+            Self::Streams(live) => live.is_idle(),
         }
     }
 
@@ -172,7 +180,7 @@ impl Pulse {
     fn connections(&self) -> Vec<ConnectionNumber> {
         match self {
             Self::Classic(live) => live.connections().collect(),
-            Self::Consumer(_) => Vec::new(),
+            Self::Consumer(_) | Self::Streams(_) => Vec::new(),
         }
     }
 }
@@ -235,7 +243,7 @@ impl Volatile {
     pub fn group(&self, id: &GroupId) -> Option<&Arc<Live>> {
         match self.groups.get(id)? {
             Pulse::Classic(live) => Some(live),
-            Pulse::Consumer(_) => None,
+            Pulse::Consumer(_) | Pulse::Streams(_) => None,
         }
     }
 
@@ -244,7 +252,16 @@ impl Volatile {
     pub fn consumer(&self, id: &GroupId) -> Option<&Arc<consumer::Live>> {
         match self.groups.get(id)? {
             Pulse::Consumer(live) => Some(live),
-            Pulse::Classic(_) => None,
+            Pulse::Classic(_) | Pulse::Streams(_) => None,
+        }
+    }
+
+    /// One streams group's side, if it has any.
+    #[must_use]
+    pub fn streams(&self, id: &GroupId) -> Option<&Arc<streams::Live>> {
+        match self.groups.get(id)? {
+            Pulse::Streams(live) => Some(live),
+            Pulse::Classic(_) | Pulse::Consumer(_) => None,
         }
     }
 

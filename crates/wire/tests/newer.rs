@@ -7,7 +7,7 @@ use semel_wire::{
     WireCode,
     api::{
         api_versions::*, init_producer_id::*, list_offsets::*, offset_commit::*, offset_fetch::*,
-        txn_offset_commit::*, write_txn_markers::*,
+        streams_group_describe::*, streams_group_heartbeat::*, txn_offset_commit::*, write_txn_markers::*,
     },
 };
 
@@ -231,4 +231,203 @@ fn txn_offset_commit_6() {
         TxnOffsetCommitTopicResponse { topic_id: ID, partitions: vec![partition], ..Default::default() };
     let response = TxnOffsetCommitResponse { throttle_time_ms: 9, topics: vec![topic] };
     check(&response, 6, "00000009020102030405060708090a0b0c0d0e0f100200000002002f000000");
+}
+
+fn key_value() -> StreamsKeyValue {
+    StreamsKeyValue { key: text("k"), value: text("v") }
+}
+
+fn task_ids(partitions: &[i32]) -> Vec<StreamsTaskIds> {
+    let partitions = partitions.iter().map(|index| PartitionIndex::new(*index)).collect();
+    vec![StreamsTaskIds { subtopology_id: text("0"), partitions }]
+}
+
+fn topology() -> StreamsTopology {
+    let changelog = StreamsTopicInfo {
+        name: text("c"),
+        partitions: 0,
+        replication_factor: 1,
+        topic_configs: vec![key_value()],
+    };
+    let repartition = StreamsTopicInfo { name: text("r"), partitions: 3, ..Default::default() };
+    let copartition_group = StreamsCopartitionGroup {
+        source_topics: vec![0],
+        source_topic_regex: vec![],
+        repartition_source_topics: vec![0],
+    };
+    let subtopology = StreamsSubtopology {
+        subtopology_id: text("0"),
+        source_topics: vec![text("s")],
+        source_topic_regex: vec![],
+        state_changelog_topics: vec![changelog],
+        repartition_sink_topics: vec![text("q")],
+        repartition_source_topics: vec![repartition],
+        copartition_groups: vec![copartition_group],
+    };
+    StreamsTopology { epoch: 7, subtopologies: vec![subtopology] }
+}
+
+#[test]
+fn streams_group_heartbeat_request_0_and_1() {
+    let offset = StreamsTaskOffset { subtopology_id: text("0"), partition: PARTITION, offset: RawOffset(88) };
+    let request = StreamsGroupHeartbeatRequest {
+        group_id: text("g"),
+        member_id: text("m"),
+        member_epoch: 0,
+        endpoint_information_epoch: -1,
+        instance_id: Some(text("i")),
+        rebalance_timeout_ms: 300_000,
+        topology: Some(topology()),
+        active_tasks: Some(vec![]),
+        standby_tasks: Some(task_ids(&[1, 2])),
+        warmup_tasks: Some(vec![]),
+        process_id: Some(text("p")),
+        user_endpoint: Some(StreamsEndpoint { host: text("h"), port: 65_535 }),
+        client_tags: Some(vec![key_value()]),
+        task_offsets: Some(vec![offset]),
+        shutdown_application: true,
+        ..Default::default()
+    };
+    for version in [0, 1] {
+        check(
+            &request,
+            version,
+            "0267026d00000000ffffffff026900000493e001000000070202300202730102026300000000000102026b0276000002\
+             0271020272000000030000010002020000010200000000000102023003000000010000000200010270010268ffff0002\
+             026b02760002023000000002000000000000005800000100",
+        );
+    }
+    let plain = StreamsGroupHeartbeatRequest {
+        group_id: text("g"),
+        member_id: text("m"),
+        member_epoch: 5,
+        ..Default::default()
+    };
+    check(&plain, 1, "0267026d00000005000000000000ffffffffff00000000ff0000000000");
+}
+
+#[test]
+fn streams_group_heartbeat_response_0_and_1() {
+    let source = StreamsTopicPartitions { topic: text("s"), partitions: vec![PartitionIndex::new(1)] };
+    let served = StreamsEndpointToPartitions {
+        user_endpoint: StreamsEndpoint { host: text("h"), port: 80 },
+        active_partitions: vec![source],
+        standby_partitions: vec![],
+    };
+    let response = StreamsGroupHeartbeatResponse {
+        throttle_time_ms: 9,
+        error_code: code(ErrorCode::FencedMemberEpoch),
+        error_message: Some(text("e")),
+        member_id: text("m"),
+        member_epoch: 3,
+        heartbeat_interval_ms: 5000,
+        task_offset_interval_ms: 60_000,
+        status: Some(vec![StreamsStatus { status_code: 3, status_detail: text("d") }]),
+        active_tasks: Some(task_ids(&[1])),
+        standby_tasks: Some(vec![]),
+        warmup_tasks: None,
+        endpoint_information_epoch: 4,
+        partitions_by_user_endpoint: Some(vec![served]),
+        ..Default::default()
+    };
+    check(
+        &response,
+        0,
+        "00000009006e0265026d0000000300001388000000000000ea6002030264000202300200000001000100000000040202680050\
+         00020273020000000100010000",
+    );
+    let response = StreamsGroupHeartbeatResponse {
+        acceptable_recovery_lag: 10_000,
+        topology_description_required: true,
+        ..response
+    };
+    check(
+        &response,
+        1,
+        "00000009006e0265026d00000003000013880000ea600000000000002710020302640002023002000000010001000100000004\
+         020268005000020273020000000100010000",
+    );
+}
+
+#[test]
+fn streams_group_describe_request_0_and_1() {
+    let request = StreamsGroupDescribeRequest {
+        group_ids: vec![text("g")],
+        include_authorized_operations: true,
+        include_topology_description: false,
+    };
+    check(&request, 0, "0202670100");
+    check(&StreamsGroupDescribeRequest { include_topology_description: true, ..request }, 1, "020267010100");
+}
+
+fn described() -> DescribedStreamsGroup {
+    let subtopology = DescribedStreamsSubtopology {
+        subtopology_id: text("0"),
+        source_topics: vec![text("s")],
+        state_changelog_topics: vec![StreamsTopicInfo {
+            name: text("c"),
+            partitions: 3,
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let member = DescribedStreamsMember {
+        member_id: text("m"),
+        member_epoch: 3,
+        client_id: text("c"),
+        client_host: text("/h"),
+        topology_epoch: 7,
+        process_id: text("p"),
+        user_endpoint: Some(StreamsEndpoint { host: text("h"), port: 80 }),
+        assignment: StreamsTasks { active_tasks: task_ids(&[1]), ..Default::default() },
+        target_assignment: StreamsTasks { standby_tasks: task_ids(&[1]), ..Default::default() },
+        ..Default::default()
+    };
+    DescribedStreamsGroup {
+        group_id: text("g"),
+        group_state: text("Stable"),
+        group_epoch: 3,
+        assignment_epoch: 3,
+        topology: Some(DescribedStreamsTopology { epoch: 7, subtopologies: Some(vec![subtopology]) }),
+        members: vec![member],
+        ..Default::default()
+    }
+}
+
+#[test]
+fn streams_group_describe_response_0_and_1() {
+    let response = |group| StreamsGroupDescribeResponse { groups: vec![group], ..Default::default() };
+    check(
+        &response(described()),
+        0,
+        "0000000002000000026707537461626c6500000003000000030100000007020230020273010202630000000300000100\
+             01000002026d0000000300000263032f6800000007027001026800500001010102023002000000010001010001020230\
+             02000000010001000000800000000000",
+    );
+
+    let node = StreamsTopologyNode {
+        name: text("n"),
+        node_type: 1,
+        source_topics: vec![text("s")],
+        successors: vec![text("x")],
+        ..Default::default()
+    };
+    let subtopology = StreamsSubtopologyDescription { subtopology_id: text("0"), nodes: vec![node.clone()] };
+    let store = StreamsGlobalStore { source: node.clone(), processor: node };
+    let description =
+        StreamsTopologyDescription { subtopologies: vec![subtopology], global_stores: vec![store] };
+    let group = DescribedStreamsGroup {
+        topology_description: Some(description),
+        topology_description_status: 3,
+        assignor_name: Some(text("sticky")),
+        ..described()
+    };
+    check(
+        &response(group),
+        1,
+        "0000000002000000026707537461626c6500000003000000030100000007020230020273010202630000000300000100\
+             01000002026d0000000300000263032f6800000007027001026800500001010102023002000000010001010001020230\
+             02000000010001000000800000000102023002026e010202730001020278000002026e01020273000102027800026e01\
+             02027300010202780000000307737469636b790000",
+    );
 }

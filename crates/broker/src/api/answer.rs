@@ -138,6 +138,7 @@ pub const fn group_code(refusal: semel_groups::Refusal) -> ErrorCode {
         R::UnsupportedAssignor => ErrorCode::UnsupportedAssignor,
         R::InvalidPattern => ErrorCode::InvalidRegularExpression,
         R::NeedsEpochs => ErrorCode::UnsupportedVersion,
+        R::InvalidTopology => ErrorCode::StreamsInvalidTopology,
         R::InvalidHeartbeat(_) => ErrorCode::InvalidRequest,
     }
 }

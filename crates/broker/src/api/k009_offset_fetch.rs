@@ -8,6 +8,7 @@
 //! Version notes: 2 asks for all topics with null; 7 has `require_stable`; 8 asks for several groups; 9 names the
 //! member and its epoch (KIP-848), looked at in consumer groups alone; 10 names topics by id.
 
+use semel_groups::Kind;
 use semel_types::{ErrorCode, GroupId, PartitionHandle, PartitionIndex};
 use semel_wire::{
     Text,
@@ -61,8 +62,13 @@ struct Lookup<'a> {
 impl Lookup<'_> {
     /// May this member ask?
     fn refused(&self, asked: &OffsetFetchGroup) -> Option<ErrorCode> {
-        let roster = self.state.groups.group(&self.group)?.consumer()?;
-        roster.check_read(asked.member_id.as_deref(), asked.member_epoch).err().map(group_code)
+        let (member, member_epoch) = (asked.member_id.as_deref(), asked.member_epoch);
+        let checked = match self.state.groups.group(&self.group)?.kind() {
+            Kind::Classic(_) => return None,
+            Kind::Consumer(roster) => roster.check_read(member, member_epoch),
+            Kind::Streams(roster) => roster.check_read(member, member_epoch),
+        };
+        checked.err().map(group_code)
     }
 
     fn group(&self, asked: &OffsetFetchGroup, version: i16) -> OffsetFetchGroupResponse {

@@ -2,7 +2,7 @@
 //!
 //! Behaviour: every group with members, offsets, or members on their way, from a copy of the state. Names of states
 //! and types in the filters are compared without regard to case; unknown ones match nothing.
-//! Version notes: 4 has states, 5 types (`classic`, `consumer`).
+//! Version notes: 4 has states, 5 types (`classic`, `consumer`, `streams`).
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) fn answer(cut: &Cut, request: &ListGroupsRequest) -> Reply {
 fn is_rebalancing(pulse: &Pulse) -> bool {
     match pulse {
         Pulse::Classic(live) => live.is_rebalancing(),
-        Pulse::Consumer(_) => false,
+        Pulse::Consumer(_) | Pulse::Streams(_) => false,
     }
 }
 
@@ -42,6 +42,7 @@ fn listed(cut: &Cut, id: &GroupId, group: &Group) -> ListedGroup {
             (phase.name(), &**membership.protocol_type())
         }
         Kind::Consumer(roster) => (roster.phase().name(), "consumer"),
+        Kind::Streams(roster) => (roster.phase().name(), "streams"),
     };
     ListedGroup {
         group_id: Text::from(id.as_str()),

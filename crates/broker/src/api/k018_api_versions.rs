@@ -1,8 +1,8 @@
 //! ApiVersions (key 18), versions 0 to 5.
 //!
 //! Behaviour: names every API and version that is served, and the finalized features `transaction.version`
-//! (`semel.transaction.version`, default 2: KIP-890 part 2) and `group.version` 1 (KIP-848), by which clients choose
-//! their protocols.
+//! (`semel.transaction.version`, default 2: KIP-890 part 2), `group.version` 1 (KIP-848) and `streams.version` 1
+//! (KIP-1071), by which clients choose their protocols.
 //! An unknown version is answered in version 0 with error 35 and the range of this API alone (KIP-511), so that the
 //! client asks again in a version that carries the features. A software name or version outside Kafka's pattern is 42.
 //! A client that means to reach another cluster or node is told so with 129, and looks for it anew; one that names only
@@ -34,6 +34,7 @@ pub struct Software {
 /// Features and their highest levels (upstream `Feature`). Java asks for KIP-848 only where `group.version` is 1.
 const TRANSACTIONS: (&str, i16) = ("transaction.version", 2);
 const GROUPS: (&str, i16) = ("group.version", 1);
+const STREAMS: (&str, i16) = ("streams.version", 1);
 
 pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
     let (name, version) = (&asked.body.client_software_name, &asked.body.client_software_version);
@@ -87,12 +88,12 @@ fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
         .collect();
     // Version 3 cannot say "from 0" (KIP-511, KAFKA-17011); clients of it only look at the finalized level.
     let min_version = i16::from(version < 4);
-    let supported = [GROUPS, TRANSACTIONS].map(|(name, max_version)| SupportedFeature {
+    let supported = [GROUPS, STREAMS, TRANSACTIONS].map(|(name, max_version)| SupportedFeature {
         name: Text::from(name),
         min_version,
         max_version,
     });
-    let finalized = [(GROUPS.0, GROUPS.1), (TRANSACTIONS.0, facts.settings.transaction_version())];
+    let finalized = [GROUPS, STREAMS, (TRANSACTIONS.0, facts.settings.transaction_version())];
     let finalized = finalized.into_iter().filter(|(_, level)| *level > 0);
     let finalized = finalized.map(|(name, level)| FinalizedFeature {
         name: Text::from(name),

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Kafka's bound of partitions made by one request (upstream `ReplicationControlManager`).
-pub(super) const PARTITIONS_PER_REQUEST_MAX: u32 = 10_000;
+pub(crate) const PARTITIONS_PER_REQUEST_MAX: u32 = 10_000;
 
 /// Why a topic is not made.
 struct Refused {
@@ -206,6 +206,13 @@ fn created(step: &mut Step<'_>, plan: Plan, validate_only: bool) -> CreatedTopic
         configs,
         ..Default::default()
     }
+}
+
+/// Makes a topic that another request needs, of at most `left` partitions; the error says why it is not made.
+pub(super) fn make(step: &mut Step<'_>, topic: &CreatableTopic, left: u32) -> Result<(), String> {
+    let plan = plan(step, topic, false, left).map_err(|refused| refused.message)?;
+    create(step, plan.name, plan.partitions, plan.settings);
+    Ok(())
 }
 
 /// Makes a topic whose name, count and settings are good.

@@ -44,6 +44,8 @@ mod k066_list_transactions;
 mod k068_consumer_group_heartbeat;
 mod k069_consumer_group_describe;
 mod k074_list_config_resources;
+mod k088_streams_group_heartbeat;
+mod k089_streams_group_describe;
 
 use std::{fmt, io};
 
@@ -73,8 +75,9 @@ use semel_wire::{
         offset_commit::OffsetCommitResponse, offset_delete::OffsetDeleteResponse,
         offset_fetch::OffsetFetchResponse, offset_for_leader_epoch::OffsetForLeaderEpochRequest,
         offset_for_leader_epoch::OffsetForLeaderEpochResponse, produce::ProduceResponse,
-        sync_group::SyncGroupResponse, txn_offset_commit::TxnOffsetCommitResponse,
-        write_txn_markers::WriteTxnMarkersResponse,
+        streams_group_describe::StreamsGroupDescribeResponse,
+        streams_group_heartbeat::StreamsGroupHeartbeatResponse, sync_group::SyncGroupResponse,
+        txn_offset_commit::TxnOffsetCommitResponse, write_txn_markers::WriteTxnMarkersResponse,
     },
     frame,
 };
@@ -90,6 +93,7 @@ pub use k000_produce::{BatchFault, CheckedBatch, ProduceCall, ProduceTopicCall};
 pub use k001_fetch::FetchPlan;
 pub use k002_list_offsets::OffsetsPlan;
 pub use k018_api_versions::Software;
+pub(crate) use k019_create_topics::PARTITIONS_PER_REQUEST_MAX;
 
 /// What must be kept of a request to write its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -283,6 +287,10 @@ fn route(facts: &Facts, api: ApiKey, version: i16, reader: &mut Reader) -> Resul
         ApiKey::ListTransactions => inquire(Inquiry::TransactionList(asked(reader, version)?)),
         ApiKey::ConsumerGroupHeartbeat => Route::Node(Call::ConsumerGroupHeartbeat(asked(reader, version)?)),
         ApiKey::ConsumerGroupDescribe => inquire(Inquiry::ConsumerGroups(asked(reader, version)?)),
+        ApiKey::StreamsGroupHeartbeat => {
+            Route::Node(Call::StreamsGroupHeartbeat(Box::new(asked(reader, version)?)))
+        }
+        ApiKey::StreamsGroupDescribe => inquire(Inquiry::StreamsGroups(asked(reader, version)?)),
     })
 }
 
@@ -307,6 +315,7 @@ pub(crate) fn run(step: &mut Step<'_>, call: &mut Call) -> Handled {
         Call::ConsumerGroupHeartbeat(asked) => k068_consumer_group_heartbeat::run(step, asked),
         Call::DeleteGroups(asked) => k042_delete_groups::run(step, asked),
         Call::OffsetDelete(asked) => k047_offset_delete::run(step, asked),
+        Call::StreamsGroupHeartbeat(asked) => k088_streams_group_heartbeat::run(step, asked),
         Call::CreateTopics(asked) => k019_create_topics::run(step, asked),
         Call::DeleteTopics(asked) => k020_delete_topics::run(step, asked),
         Call::DeleteRecords(asked) => k021_delete_records::run(step, asked),
@@ -330,6 +339,7 @@ pub(crate) fn answer_inquiry(cut: &Cut, inquiry: &Inquiry) -> Reply {
         Inquiry::Groups(asked) => k015_describe_groups::answer(cut, asked),
         Inquiry::GroupList(asked) => k016_list_groups::answer(cut, &asked.body),
         Inquiry::ConsumerGroups(asked) => k069_consumer_group_describe::answer(cut, &asked.body),
+        Inquiry::StreamsGroups(asked) => k089_streams_group_describe::answer(cut, asked),
         Inquiry::Producers(asked) => k061_describe_producers::answer(cut, &asked.body),
         Inquiry::Transactions(asked) => k065_describe_transactions::answer(cut, &asked.body),
         Inquiry::TransactionList(asked) => k066_list_transactions::answer(cut, &asked.body),
@@ -381,7 +391,10 @@ impl ViewCall {
 }
 
 macro_rules! replies {
-    ($($name:ident($response:ty),)*) => {
+    (@message $response:ty) => { $response };
+    (@message $response:ty, $message:ty) => { $message };
+
+    ($($name:ident($response:ty) $(of $message:ty)?,)*) => {
         /// An answer, not yet written.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub enum Reply {
@@ -399,6 +412,7 @@ macro_rules! replies {
             pub fn encode(&self, head: &Head, writer: &mut Writer) -> Result<(), EncodeError> {
                 match self {
                     $(Self::$name(response) => {
+                        let response: &replies!(@message $response $(, $message)?) = response;
                         frame::response(response, head.version, head.correlation_id, writer)
                     })*
                 }
@@ -451,4 +465,6 @@ replies! {
     ConsumerGroupHeartbeat(ConsumerGroupHeartbeatResponse),
     ConsumerGroupDescribe(ConsumerGroupDescribeResponse),
     ListConfigResources(ListConfigResourcesResponse),
+    StreamsGroupHeartbeat(Box<StreamsGroupHeartbeatResponse>) of StreamsGroupHeartbeatResponse,
+    StreamsGroupDescribe(StreamsGroupDescribeResponse),
 }

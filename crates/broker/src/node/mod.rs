@@ -13,7 +13,7 @@ mod step;
 use std::sync::{Arc, Weak};
 
 use semel_eos::{Volatile, txn};
-use semel_groups::{classic, consumer};
+use semel_groups::{classic, consumer, streams};
 use semel_log::{Proposal, Room, RoomClass, SnapshotSource};
 use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, RequestToken};
 
@@ -62,6 +62,7 @@ pub struct Node {
     limits: Limits,
     eos_settings: semel_eos::Settings,
     group_settings: consumer::Settings,
+    streams_settings: streams::Settings,
     state: State,
     volatile: Volatile,
     groups: semel_groups::Volatile,
@@ -96,7 +97,7 @@ impl Node {
     #[must_use]
     pub fn new(settings: Arc<Settings>, state: State, last: LogSequence, room: Box<dyn RoomKeeper>) -> Self {
         let (eos_settings, group_settings) = (settings.eos(), settings.groups());
-        let limits = settings.limits();
+        let (limits, streams_settings) = (settings.limits(), settings.streams());
         let (volatile, groups) = (Volatile::new(), semel_groups::Volatile::default());
         let copy = StateCopy::default();
         let walk = retention::Walk::new(state.eos.last_now(), settings.offsets_retention_check_interval());
@@ -106,6 +107,7 @@ impl Node {
             limits,
             eos_settings,
             group_settings,
+            streams_settings,
             state,
             volatile,
             groups,

@@ -7,7 +7,7 @@ use semel_eos::{
     txn::{self, Command, Fence, Reply, Request},
 };
 use semel_events::{Event, TransactionEnded};
-use semel_groups::{Change as GroupChange, Waiter, classic, consumer};
+use semel_groups::{Change as GroupChange, Waiter, classic, consumer, streams};
 use semel_log::{Payload, Proposal, Room, RoomClass};
 use semel_types::{
     ConnectionNumber, Context, CoordinatorEpoch, GroupId, LeaderEpoch, PartitionHandle, RequestToken,
@@ -177,7 +177,13 @@ impl<'a> Step<'a> {
             | Event::ConsumerMemberReconciled(_)
             | Event::ConsumerMembersRemoved(_)
             | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_) => true,
+            | Event::GroupKindChanged(_)
+            | Event::StreamsTopologySet(_)
+            | Event::StreamsMemberChanged(_)
+            | Event::StreamsEpochStarted(_)
+            | Event::StreamsTargetSet(_)
+            | Event::StreamsMemberReconciled(_)
+            | Event::StreamsMembersRemoved(_) => true,
             Event::TransactionExtended(extended) => self.state().starts_transaction(extended),
             Event::TopicCreated(_)
             | Event::TopicDeleted(_)
@@ -368,6 +374,64 @@ impl<'a> Step<'a> {
         own
     }
 
+    /// What holds for one streams group.
+    pub(crate) fn streams_settings(&self, group: &GroupId) -> streams::Settings {
+        let settings = self.node.streams_settings.clone();
+        let given = self.state().group_settings.of(group);
+        if given.is_empty() {
+            return settings;
+        }
+        let limits = GroupLimits::of(given, self.settings);
+        streams::Settings {
+            session_timeout: limits.streams_session_timeout,
+            heartbeat_interval: limits.streams_heartbeat_interval,
+            task_offset_interval: limits.streams_task_offset_interval,
+            recovery_lag: limits.streams_recovery_lag,
+            standby_replicas: limits.streams_standby_replicas.unsigned_abs(),
+            initial_rebalance_delay: limits.streams_initial_rebalance_delay,
+            assignment_interval: limits.streams_assignment_interval,
+            ..settings
+        }
+    }
+
+    /// Both sides of streams groups, with the topics.
+    fn streams_sides(&self) -> streams::Sides<'_> {
+        let Node { state, groups, .. } = &*self.node;
+        streams::Sides { state: &state.groups, volatile: groups, topics: &state.catalog }
+    }
+
+    /// Internal topics that a heartbeat needs and that do not exist.
+    pub(crate) fn missing_streams_topics(
+        &self,
+        group: &GroupId,
+        beat: &streams::Heartbeat,
+    ) -> Vec<streams::MissingTopic> {
+        let settings = self.streams_settings(group);
+        streams::missing_topics(self.streams_sides(), &settings, (group, beat), self.context)
+    }
+
+    /// Asks a streams group and applies what it decided. `None`: nobody asked.
+    pub(crate) fn decide_streams(
+        &mut self,
+        request: streams::Request<'_>,
+    ) -> Option<Result<streams::Told, streams::Denied>> {
+        let settings = self.streams_settings(request.group);
+        let decision = streams::decide(self.streams_sides(), &settings, request, self.context);
+        decision.events.into_iter().for_each(|event| self.apply(event));
+        self.node.groups.apply_changes(decision.changes);
+        decision.answer
+    }
+
+    fn tick_group(&mut self, group: GroupId) {
+        if self.node.groups.streams(&group).is_some() {
+            let command = &streams::Command::Tick;
+            self.decide_streams(streams::Request { group: &group, command, creation_errors: "" });
+        } else {
+            let (waiter, command) = (Waiter::default(), classic::Command::Tick);
+            self.run_group(classic::Request { waiter, group, command });
+        }
+    }
+
     /// The groups whose time has come, until their events take as much as one generation may.
     fn tick_groups(&mut self) {
         let mut bytes = 0;
@@ -378,8 +442,7 @@ impl<'a> Step<'a> {
             }
             looked += 1;
             let before = self.proposal.events.len();
-            let (waiter, command) = (Waiter::default(), classic::Command::Tick);
-            self.run_group(classic::Request { waiter, group, command });
+            self.tick_group(group);
             bytes += self.proposal.events[before..].iter().map(encoded_bytes).sum::<usize>();
         }
     }

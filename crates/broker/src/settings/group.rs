@@ -11,7 +11,7 @@ use super::{
     Definition, Effect,
     Effect::{Active, StoredOnly},
     Kind,
-    Kind::{Choice, Int},
+    Kind::{Boolean, Choice, Int, Long},
     SettingError, Settings,
     topic::{TopicDefinition, effective},
 };
@@ -39,12 +39,16 @@ pub static GROUP: &[TopicDefinition] = &[
     setting("consumer.assignment.interval.ms", Int(0, 15_000), "1000", "group.consumer.assignment.interval.ms", StoredOnly, "Shortest time between two assignments of a consumer group."),
     setting("consumer.heartbeat.interval.ms", Int(5_000, 15_000), "5000", "group.consumer.heartbeat.interval.ms", Active, "How often a member of a consumer group is to be heard of."),
     setting("consumer.session.timeout.ms", Int(45_000, 60_000), "45000", "group.consumer.session.timeout.ms", Active, "Silence after which a member of a consumer group is taken for dead."),
-    setting("streams.assignment.interval.ms", Int(0, 15_000), "1000", "group.streams.assignment.interval.ms", StoredOnly, "Shortest time between two assignments of a streams group."),
+    setting("streams.acceptable.recovery.lag", Long(0, i64::MAX), "10000", "group.streams.acceptable.recovery.lag", Active, "Records that a store of a streams group may lack and count as caught up."),
+    setting("streams.assignment.interval.ms", Int(0, 15_000), "1000", "group.streams.assignment.interval.ms", Active, "Shortest time between two assignments of a streams group."),
     setting("streams.assignor.name", Choice(&["sticky"]), "sticky", "group.streams.assignors", StoredOnly, "Who assigns the tasks of a streams group."),
-    setting("streams.heartbeat.interval.ms", Int(5_000, 15_000), "5000", "group.streams.heartbeat.interval.ms", StoredOnly, "How often a member of a streams group is to be heard of."),
-    setting("streams.initial.rebalance.delay.ms", Int(0, I32), "3000", "group.streams.initial.rebalance.delay.ms", StoredOnly, "Wait for more members before the first assignment of a streams group."),
-    setting("streams.num.standby.replicas", Int(0, 2), "0", "group.streams.num.standby.replicas", StoredOnly, "Copies of each stateful task's state that a streams group keeps warm."),
-    setting("streams.session.timeout.ms", Int(45_000, 60_000), "45000", "group.streams.session.timeout.ms", StoredOnly, "Silence after which a member of a streams group is taken for dead."),
+    setting("streams.assignor.offload.enable", Boolean, "true", "group.streams.assignor.offload.enable", StoredOnly, "Assignments of a streams group are computed beside its other work; here they are part of it."),
+    setting("streams.heartbeat.interval.ms", Int(5_000, 15_000), "5000", "group.streams.heartbeat.interval.ms", Active, "How often a member of a streams group is to be heard of."),
+    setting("streams.initial.rebalance.delay.ms", Int(0, I32), "3000", "group.streams.initial.rebalance.delay.ms", Active, "Wait for more members before the first assignment of a streams group."),
+    setting("streams.num.standby.replicas", Int(0, 2), "0", "group.streams.num.standby.replicas", Active, "Copies of each stateful task's state that a streams group keeps warm."),
+    setting("streams.num.warmup.replicas", Int(0, 20), "2", "group.streams.num.warmup.replicas", StoredOnly, "Most warm-up tasks of a streams group at a time; as in Kafka 4.4 none are given out."),
+    setting("streams.session.timeout.ms", Int(45_000, 60_000), "45000", "group.streams.session.timeout.ms", Active, "Silence after which a member of a streams group is taken for dead."),
+    setting("streams.task.offset.interval.ms", Int(15_000, I32), "60000", "group.streams.task.offset.interval.ms", Active, "How often a member of a streams group tells how far its stores are."),
 ];
 
 /// The definition of a group setting.
@@ -71,6 +75,8 @@ pub struct GroupLimits {
     pub consumer_heartbeat_interval: DurationMs,
     /// `consumer.session.timeout.ms`.
     pub consumer_session_timeout: DurationMs,
+    /// `streams.acceptable.recovery.lag`, in records.
+    pub streams_recovery_lag: i64,
     /// `streams.assignment.interval.ms`.
     pub streams_assignment_interval: DurationMs,
     /// `streams.heartbeat.interval.ms`.
@@ -81,6 +87,8 @@ pub struct GroupLimits {
     pub streams_standby_replicas: i32,
     /// `streams.session.timeout.ms`.
     pub streams_session_timeout: DurationMs,
+    /// `streams.task.offset.interval.ms`.
+    pub streams_task_offset_interval: DurationMs,
 }
 
 impl GroupLimits {
@@ -96,11 +104,13 @@ impl GroupLimits {
             consumer_assignment_interval: duration("consumer.assignment.interval.ms"),
             consumer_heartbeat_interval: duration("consumer.heartbeat.interval.ms"),
             consumer_session_timeout: duration("consumer.session.timeout.ms"),
+            streams_recovery_lag: number("streams.acceptable.recovery.lag"),
             streams_assignment_interval: duration("streams.assignment.interval.ms"),
             streams_heartbeat_interval: duration("streams.heartbeat.interval.ms"),
             streams_initial_rebalance_delay: duration("streams.initial.rebalance.delay.ms"),
             streams_standby_replicas: i32::try_from(number("streams.num.standby.replicas")).unwrap_or(0),
             streams_session_timeout: duration("streams.session.timeout.ms"),
+            streams_task_offset_interval: duration("streams.task.offset.interval.ms"),
         }
     }
 }

@@ -267,6 +267,24 @@ impl Settings {
         self.duration("offsets.retention.check.interval.ms")
     }
 
+    /// What streams groups need, as far as a group was not given settings of its own.
+    #[must_use]
+    pub fn streams(&self) -> semel_groups::streams::Settings {
+        let duration = |name: &str| self.duration(&format!("group.streams.{name}"));
+        semel_groups::streams::Settings {
+            session_timeout: duration("session.timeout.ms"),
+            heartbeat_interval: duration("heartbeat.interval.ms"),
+            task_offset_interval: duration("task.offset.interval.ms"),
+            recovery_lag: self.number("group.streams.acceptable.recovery.lag"),
+            standby_replicas: u32::try_from(self.bytes("group.streams.num.standby.replicas"))
+                .unwrap_or(u32::MAX),
+            tags: Vec::new(),
+            size_max: self.bytes("group.streams.max.size"),
+            initial_rebalance_delay: duration("initial.rebalance.delay.ms"),
+            assignment_interval: duration("assignment.interval.ms"),
+        }
+    }
+
     fn duration(&self, name: &str) -> semel_types::DurationMs {
         semel_types::DurationMs::from_ms(self.number(name))
     }

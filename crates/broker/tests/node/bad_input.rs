@@ -304,7 +304,7 @@ fn api_versions_names_what_clients_look_for() {
         if version >= 3 {
             let levels = answer.finalized_features.iter();
             let levels: Vec<_> = levels.map(|one| (one.name.as_str(), one.max_version_level)).collect();
-            assert_eq!(levels, [("group.version", 1), ("transaction.version", 2)]);
+            assert_eq!(levels, [("group.version", 1), ("streams.version", 1), ("transaction.version", 2)]);
             assert!(answer.finalized_features_epoch >= 0);
         }
     }
@@ -324,7 +324,7 @@ fn the_finalized_level_follows_the_setting() {
     };
     let answer: ApiVersionsResponse = broker.ask(on, 4, &request).answer();
     let names: Vec<_> = answer.finalized_features.iter().map(|one| one.name.as_str()).collect();
-    assert_eq!(names, ["group.version"]);
+    assert_eq!(names, ["group.version", "streams.version"]);
 }
 
 #[test]

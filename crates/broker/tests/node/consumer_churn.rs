@@ -179,6 +179,7 @@ impl Crowd {
             let is_member = match group.kind() {
                 Kind::Classic(membership) => membership.has(id) && membership.generation() == epoch,
                 Kind::Consumer(roster) => roster.seat(id).is_some_and(|seat| seat.member_epoch == epoch),
+                Kind::Streams(_) => false,
             };
             if is_member {
                 owned.into_iter().for_each(|index| owners.entry(index).or_default().push(id.to_owned()));
@@ -223,7 +224,7 @@ impl Crowd {
         let members = match group.kind() {
             Kind::Classic(membership) if membership.is_assigned() => membership.len(),
             Kind::Consumer(roster) if roster.phase().name() == "Stable" => roster.len(),
-            Kind::Classic(_) | Kind::Consumer(_) => return false,
+            Kind::Classic(_) | Kind::Consumer(_) | Kind::Streams(_) => return false,
         };
         members == self.actors.len()
     }

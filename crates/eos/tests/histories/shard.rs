@@ -283,7 +283,13 @@ fn is_synced(log: &[Event]) -> bool {
             | Event::ConsumerMemberReconciled(_)
             | Event::ConsumerMembersRemoved(_)
             | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_),
+            | Event::GroupKindChanged(_)
+            | Event::StreamsTopologySet(_)
+            | Event::StreamsMemberChanged(_)
+            | Event::StreamsEpochStarted(_)
+            | Event::StreamsTargetSet(_)
+            | Event::StreamsMemberReconciled(_)
+            | Event::StreamsMembersRemoved(_),
         ) => false,
         Some(Event::TransactionExtended(event)) => {
             let earlier = log[..log.len() - 1].iter().rev();

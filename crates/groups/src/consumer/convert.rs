@@ -32,6 +32,7 @@ impl Draft<'_> {
         let nobody = Membership::default();
         let membership = match kind {
             Some(Kind::Classic(membership)) => membership,
+            Some(Kind::Streams(_)) => return Err(Refusal::UnknownGroup),
             None | Some(Kind::Consumer(_)) => &nobody,
         };
         let is_used = !membership.is_empty() || live.is_some_and(|live| live.is_rebalancing());

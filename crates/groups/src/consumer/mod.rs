@@ -139,7 +139,7 @@ pub fn decide(
     let live = volatile.consumer(&request.group).cloned().unwrap_or_default();
     let roster = match kind {
         Some(Kind::Consumer(roster)) => Roster::clone(roster),
-        None | Some(Kind::Classic(_)) => Roster::default(),
+        None | Some(Kind::Classic(_) | Kind::Streams(_)) => Roster::default(),
     };
     let mut draft = Draft::new(settings, topics, request, context, (roster, live));
     let told = match &request.command {

@@ -95,6 +95,12 @@ fn stamp_of(event: &Event) -> Now {
         | Event::ConsumerMembersRemoved(_)
         | Event::ConsumerMemberReplaced(_)
         | Event::GroupKindChanged(_)
+        | Event::StreamsTopologySet(_)
+        | Event::StreamsMemberChanged(_)
+        | Event::StreamsEpochStarted(_)
+        | Event::StreamsTargetSet(_)
+        | Event::StreamsMemberReconciled(_)
+        | Event::StreamsMembersRemoved(_)
         | Event::PendingOffsetsAdded(_) => panic!("the tests make no {}", event.name()),
     }
 }

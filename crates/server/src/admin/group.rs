@@ -8,8 +8,9 @@ use semel_groups::{
     Group, Kind, Membership, Phase, StoredOffset,
     consumer::Roster,
     history::{Cause, Reason, Round},
+    streams,
 };
-use semel_types::{GroupId, PartitionHandle};
+use semel_types::{GroupId, PartitionHandle, PartitionIndex};
 use serde_json::{Value, json};
 
 use super::{describe::place_json, reply::Failure};
@@ -34,6 +35,7 @@ pub fn group(seen: &Inspected, id: &GroupId) -> Result<Value, Failure> {
         (None, _) => Phase::Dead.name(),
         (Some(Kind::Classic(membership)), live) => Phase::of(membership, live.map(|live| &**live)).name(),
         (Some(Kind::Consumer(roster)), _) => roster.phase().name(),
+        (Some(Kind::Streams(roster)), _) => roster.phase().name(),
     };
     let (protocol_type, protocol, members) = match group.kind() {
         Kind::Classic(membership) => {
@@ -41,6 +43,7 @@ pub fn group(seen: &Inspected, id: &GroupId) -> Result<Value, Failure> {
             (&**of_type, &**protocol, classic_members(membership))
         }
         Kind::Consumer(roster) => ("consumer", &**roster.assignor(), consumer_members(state, roster)),
+        Kind::Streams(roster) => ("streams", streams::ASSIGNOR, streams_members(roster)),
     };
     Ok(json!({
         "group": id.as_str(),
@@ -87,6 +90,25 @@ fn consumer_members(state: &State, roster: &Roster) -> Vec<Value> {
             "client_host": &*seat.member.client_host,
             "leader": false,
             "partitions": parts,
+        })
+    });
+    seats.collect()
+}
+
+/// Members with the partitions that their active tasks read.
+fn streams_members(roster: &streams::Roster) -> Vec<Value> {
+    let seats = roster.seats().map(|(id, seat)| {
+        let sources = roster.sources_of(seat).into_iter().flat_map(|(topic, partitions)| {
+            let part = move |index: PartitionIndex| json!({ "topic": &*topic, "partition": index.get() });
+            partitions.into_iter().map(part)
+        });
+        json!({
+            "member_id": &**id,
+            "instance_id": seat.member.instance.as_deref(),
+            "client_id": &*seat.member.client_id,
+            "client_host": &*seat.member.client_host,
+            "leader": false,
+            "partitions": sources.collect::<Vec<_>>(),
         })
     });
     seats.collect()

@@ -15,7 +15,8 @@ use super::at;
 use crate::{File, Rule, RustSource, Tree, Violation};
 
 /// Words that name an epoch of another kind, and the fence's typed answer (`EpochStanding`), which anybody may read.
-const OTHER_KINDS: [&str; 6] = ["leader", "member", "group", "assignment", "shard", "standing"];
+const OTHER_KINDS: [&str; 8] =
+    ["leader", "member", "group", "assignment", "shard", "topology", "endpoint", "standing"];
 
 pub(super) fn comparisons(tree: &Tree) -> Vec<Violation> {
     tree.rust()

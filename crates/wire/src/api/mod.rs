@@ -224,4 +224,10 @@ apis! {
     74 ListConfigResources list_config_resources "k074_list_config_resources.rs"
         (ListConfigResourcesRequest, ListConfigResourcesResponse)
         decode 0..=1, advertise 0..=1, flexible 0;
+    88 StreamsGroupHeartbeat streams_group_heartbeat "k088_streams_group_heartbeat.rs"
+        (StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse)
+        decode 0..=1, advertise 0..=1, flexible 0;
+    89 StreamsGroupDescribe streams_group_describe "k089_streams_group_describe.rs"
+        (StreamsGroupDescribeRequest, StreamsGroupDescribeResponse)
+        decode 0..=1, advertise 0..=1, flexible 0;
 }

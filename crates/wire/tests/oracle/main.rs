@@ -9,7 +9,7 @@ use kafka_protocol::{
     messages as theirs,
     protocol::{Decodable, Encodable, Message as TheirMessage},
 };
-use semel_wire::{API_TABLE, Message, Reader, Request, Samples, api};
+use semel_wire::{API_TABLE, ApiKey, ApiSpec, Message, Reader, Request, Samples, api};
 
 use values::Value;
 
@@ -31,6 +31,14 @@ const UNKNOWN_TO_THE_ORACLE: &[(&str, i16)] = &[
     ("TxnOffsetCommitRequest", 6),
     ("TxnOffsetCommitResponse", 6),
 ];
+
+/// APIs that the oracle lacks altogether; their layout is pinned in `tests/newer.rs`, too.
+const APIS_UNKNOWN_TO_THE_ORACLE: &[ApiKey] = &[ApiKey::StreamsGroupHeartbeat, ApiKey::StreamsGroupDescribe];
+
+/// The rows of the table that the oracle has something to say about.
+fn known_to_the_oracle() -> impl Iterator<Item = &'static ApiSpec> {
+    API_TABLE.iter().filter(|spec| !APIS_UNKNOWN_TO_THE_ORACLE.contains(&spec.key))
+}
 
 /// Compares one message type with theirs in all versions; returns the versions that they lack.
 fn compare<Ours, Theirs>() -> Vec<(&'static str, i16)>
@@ -131,14 +139,17 @@ fn every_api_and_version_agrees_with_the_oracle() {
         consumer_group_describe: ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
         list_config_resources: ListConfigResourcesRequest, ListConfigResourcesResponse;
     };
-    let table: Vec<_> = API_TABLE.iter().map(|spec| spec.key).collect();
+    let table: Vec<_> = known_to_the_oracle().map(|spec| spec.key).collect();
     assert_eq!(compared, table, "every API is compared");
     assert_eq!(unknown, UNKNOWN_TO_THE_ORACLE, "versions that the oracle lacks");
 }
 
 #[test]
 fn header_versions_agree_with_the_oracle() {
-    for spec in API_TABLE {
+    for key in APIS_UNKNOWN_TO_THE_ORACLE {
+        assert!(theirs::ApiKey::try_from(key.get()).is_err(), "the oracle knows {key} by now");
+    }
+    for spec in known_to_the_oracle() {
         let key = theirs::ApiKey::try_from(spec.key.get()).expect("the oracle has the API");
         let known = key.valid_versions();
         for version in spec.decodable().filter(|version| (known.min..=known.max).contains(version)) {

@@ -168,7 +168,13 @@ fn check_payloads(events: &[Event], payloads: &[Payload]) {
         | Event::ConsumerMemberReconciled(_)
         | Event::ConsumerMembersRemoved(_)
         | Event::ConsumerMemberReplaced(_)
-        | Event::GroupKindChanged(_) => None,
+        | Event::GroupKindChanged(_)
+        | Event::StreamsTopologySet(_)
+        | Event::StreamsMemberChanged(_)
+        | Event::StreamsEpochStarted(_)
+        | Event::StreamsTargetSet(_)
+        | Event::StreamsMemberReconciled(_)
+        | Event::StreamsMembersRemoved(_) => None,
     });
     let ended = events.iter().filter_map(|event| {
         if let Event::TransactionEnded(event) = event { Some(&event.markers) } else { None }

@@ -1,0 +1,161 @@
+//! One decision in progress, on copies of both sides of a group.
+
+use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
+
+use semel_events::{Event, StreamsMemberReconciled, StreamsTarget, StreamsTargetSet};
+use semel_types::{GroupId, Now};
+
+use super::{
+    Candidate, Decision, Denied, Goal, Live, Roster, Settings, Sides, TaskId, Tasks, Told, Topics, assign,
+    step,
+};
+use crate::{Change, Kind, MemberId, Pulse};
+
+pub(super) struct Draft<'a> {
+    pub(super) id: &'a GroupId,
+    pub(super) settings: &'a Settings,
+    pub(super) topics: &'a dyn Topics,
+    pub(super) now: Now,
+    /// What the group is now, if there is one.
+    pub(super) kind: Option<&'a Kind>,
+    /// A classic group's members are on their way.
+    pub(super) is_rebalancing: bool,
+    pub(super) roster: Roster,
+    pub(super) live: Live,
+    /// Members that were heard of, as far as nothing else changed on the volatile side.
+    alive: Option<(MemberId, Now)>,
+    live_changed: bool,
+    events: Vec<Event>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(sides: Sides<'a>, settings: &'a Settings, id: &'a GroupId, now: Now) -> Self {
+        let kind = sides.state.group(id).map(crate::Group::kind);
+        let roster = match kind {
+            Some(Kind::Streams(roster)) => Roster::clone(roster),
+            None | Some(Kind::Classic(_) | Kind::Consumer(_)) => Roster::default(),
+        };
+        Self {
+            id,
+            settings,
+            topics: sides.topics,
+            now,
+            kind,
+            is_rebalancing: sides.volatile.group(id).is_some_and(|live| live.is_rebalancing()),
+            roster,
+            live: sides.volatile.streams(id).map(|live| Live::clone(live)).unwrap_or_default(),
+            alive: None,
+            live_changed: false,
+            events: Vec::new(),
+        }
+    }
+
+    /// Takes an event, and its effect on the group: the one that [`State::apply`](crate::State::apply) gives it.
+    pub(super) fn emit<E: Into<Event>>(&mut self, event: E, effect: impl FnOnce(&mut Roster, &E)) {
+        effect(&mut self.roster, &event);
+        self.events.push(event.into());
+    }
+
+    /// The volatile side, to be changed.
+    pub(super) fn live_mut(&mut self) -> &mut Live {
+        self.live_changed = true;
+        &mut self.live
+    }
+
+    /// A member was heard of.
+    pub(super) fn touch(&mut self, member: &MemberId) {
+        let until = self.now.plus(self.settings.session_timeout);
+        if self.live.sessions.insert(Arc::clone(member), until).is_none() {
+            self.live_changed = true;
+        }
+        self.alive = Some((Arc::clone(member), until));
+    }
+
+    /// Computes who shall get what and takes it for the group's epoch.
+    pub(super) fn set_target(&mut self) {
+        let none = BTreeMap::new();
+        let offsets = |id: &MemberId| self.live.offsets.get(id).map_or(&none, |offsets| &offsets.read);
+        let candidates: Vec<_> = (self.roster.seats())
+            .map(|(id, seat)| Candidate {
+                id,
+                process: &seat.member.process,
+                has: &seat.position.assigned,
+                offsets: offsets(id),
+            })
+            .collect();
+        let ready = self.roster.configured().filter(|configured| configured.is_ready());
+        let parts = ready.map(|configured| &configured.subtopologies);
+        let (replicas, _) = self.roster.assignment_settings();
+        let given = parts.map(|parts| assign(&candidates, parts, replicas)).unwrap_or_default();
+        let targets = self.changed_targets(&given);
+        let (group, epoch, now) = (self.id.clone(), self.roster.group_epoch(), self.now);
+        self.emit(StreamsTargetSet { group, epoch, targets, now }, Roster::set_target);
+    }
+
+    fn changed_targets(&self, given: &BTreeMap<MemberId, Tasks>) -> Vec<StreamsTarget> {
+        let nothing = Tasks::default();
+        let target = |id: &MemberId| given.get(id).unwrap_or(&nothing);
+        let changed = self.roster.seats().filter(|(id, seat)| seat.target != *target(id));
+        changed.map(|(id, _)| target(id).to_target(id)).collect()
+    }
+
+    /// Takes a member one step on.
+    pub(super) fn reconcile(&mut self, member: &MemberId, owned: Option<&Tasks>) {
+        let seat = self.roster.seat(member).expect("a member that was just heard of");
+        if seat.position.has_arrived(self.roster.assignment_epoch()) {
+            return;
+        }
+        let others = self.roster.others(member);
+        let goal = Goal {
+            assignment_epoch: self.roster.assignment_epoch(),
+            tasks: &seat.target,
+            process: &seat.member.process,
+            owned,
+            others: &others,
+        };
+        let Some(next) = step(&seat.position, &goal) else { return };
+        let event = StreamsMemberReconciled {
+            group: self.id.clone(),
+            member: Arc::clone(member),
+            epoch: next.member_epoch,
+            previous_epoch: next.previous_member_epoch,
+            progress: next.progress,
+            assigned: next.assigned.to_event(),
+            revoking: next.revoking.to_event(),
+            now: self.now,
+        };
+        self.emit(event, Roster::reconcile);
+        self.watch(member);
+    }
+
+    pub(super) fn watch(&mut self, member: &MemberId) {
+        let now = self.now;
+        if let Some(seat) = self.roster.seat(member).cloned() {
+            self.live_mut().watch_revocation(member, &seat, now);
+        }
+    }
+
+    pub(super) fn note_offsets(
+        &mut self,
+        member: &MemberId,
+        read: Option<&BTreeMap<TaskId, i64>>,
+        end: Option<&BTreeMap<TaskId, i64>>,
+    ) {
+        if read.is_none() && end.is_none() {
+            return;
+        }
+        let known = self.live_mut().offsets.entry(Arc::clone(member)).or_default();
+        let known = Arc::make_mut(known);
+        known.read = read.unwrap_or(&known.read).clone();
+        known.end = end.unwrap_or(&known.end).clone();
+    }
+
+    pub(super) fn finish(self, answer: Option<Result<Told, Denied>>) -> Decision {
+        let group = self.id.clone();
+        let changes = match self.alive {
+            Some((member, until)) if !self.live_changed => vec![Change::Alive { group, member, until }],
+            _ => vec![Change::Set { group, live: Pulse::Streams(Arc::new(self.live)) }],
+        };
+        Decision { events: self.events, changes, answer }
+    }
+}
