@@ -59,6 +59,7 @@ mod members;
 mod reading;
 mod recovery;
 mod security;
+mod upstream;
 
 pub(crate) use fencing::commit_after_timeout;
 
@@ -82,6 +83,7 @@ pub fn all() -> Vec<&'static Scenario> {
         clients::ALL,
         admin::ALL,
         security::ALL,
+        upstream::ALL,
     ];
     areas.into_iter().chain(tables::ALL).chain(stricter::ALL).flatten().copied().collect()
 }
