@@ -142,8 +142,7 @@ pub fn be_member(address: &str, topic: &str) -> Outcome<()> {
     )?;
     let mut output = std::io::stdout().lock();
     loop {
-        // Right after its creation Kafka may not know the topic yet.
-        for record in consumer.next(PARTITIONS, 20).unwrap_or_default() {
+        for record in consumer.next(PARTITIONS, 20)? {
             writeln!(output, "{} {}", record.partition, String::from_utf8_lossy(&record.value))?;
         }
         output.flush()?;

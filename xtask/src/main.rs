@@ -10,6 +10,7 @@
     reason = "a command speaks to the person at the terminal"
 )]
 
+mod certify;
 mod clients;
 mod plan;
 mod process;
@@ -26,9 +27,11 @@ const HELP: &str = "\
 The project's own commands.
 
   cargo xtask test [--quick] [--only STEP]   everything that has to hold, in order; stops at the first failure
-      --quick       leave the real clients out
+      --quick       leave the real clients and Apache Kafka out
       --only STEP   one step, by name; `clients` is all clients
   cargo xtask steps                          the names of the steps
+  cargo xtask certify-tables                 run semel certify against Semel, Apache Kafka and kfake, record the runs
+                                             in docs/certify and make their page
   cargo xtask help                           this text
 
 Exit codes: 0 all passed, 1 a step failed, 2 the command was not understood or could not start.
@@ -46,6 +49,13 @@ fn main() -> ExitCode {
         ["steps"] => with_project(|project| {
             plan::all(project).iter().for_each(|step| println!("{:<16} {}", step.name, step.about));
             ExitCode::SUCCESS
+        }),
+        ["certify-tables"] => with_project(|project| match certify::tables(project) {
+            plan::Outcome::Passed => ExitCode::SUCCESS,
+            plan::Outcome::Failed(message) | plan::Outcome::NotRun(message) => {
+                eprintln!("{message}");
+                ExitCode::FAILURE
+            }
         }),
         ["test", ref options @ ..] => match Selection::parse(options) {
             Ok(selection) => with_project(|project| run::test(project, &selection)),

@@ -5,6 +5,7 @@
 
 use std::process::Command;
 
+use crate::certify;
 use crate::clients::{self, Client};
 use crate::process::{self, Ending};
 use crate::project::Project;
@@ -120,6 +121,15 @@ pub fn all(project: &Project) -> Vec<Step> {
                 "dropped",
             ],
         ),
+        Step::tool("certify", "Semel keeps every promise of semel certify", certify::semel),
+        Step {
+            required_in_ci: false,
+            ..Step::tool(
+                "certify-kafka",
+                "Apache Kafka keeps what is said to be its promise, and only that",
+                certify::kafka,
+            )
+        },
         Step::cargo("doc-tests", "examples in the documentation", &["test", "--workspace", "--doc"]),
     ];
     let clients = clients::find(project);
@@ -181,7 +191,7 @@ impl Selection {
         match &self.only {
             Some(only) if only.starts_with("clients") => step.name == "server" || Self::is_named(step, only),
             Some(only) => Self::is_named(step, only),
-            None => !self.quick || !step.is_for_clients(),
+            None => !self.quick || !(step.is_for_clients() || step.name == "certify-kafka"),
         }
     }
 
@@ -191,7 +201,7 @@ impl Selection {
 
     /// What is left out on purpose, for the summary.
     pub fn left_out(&self) -> Option<&'static str> {
-        (self.quick && self.only.is_none()).then_some("the real clients (--quick)")
+        (self.quick && self.only.is_none()).then_some("the real clients and Apache Kafka (--quick)")
     }
 }
 

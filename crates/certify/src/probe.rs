@@ -380,9 +380,9 @@ impl Probe {
 /// Waits until a broker's coordinators serve: the port of Apache Kafka opens before they do.
 ///
 /// # Errors
-/// They do not within a minute.
+/// They do not within two minutes.
 pub(crate) fn wait_until_serving(address: &str) -> Kept {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         match serves(address) {
             Ok(()) => return Ok(()),

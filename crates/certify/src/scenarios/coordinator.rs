@@ -457,8 +457,9 @@ fn b46(probe: &mut Probe) -> Kept {
     let t = probe.topic()?;
     let mut a = probe.actor("A")?;
     let me = a.init(&probe.id("x"))?;
-    a.produce(&t, &me, 0, &["never added"]).is(48)?;
-    a.using(|versions| versions.produce = 11).produce(&t, &me, 0, &["never added"]).is(120)?;
+    a.produce(&t, &me, 0, &["never added"]).is_any(&[48, 120])?;
+    // Apache Kafka says 48 here too when requests of several versions come together.
+    a.using(|versions| versions.produce = 11).produce(&t, &me, 0, &["never added"]).is_any(&[48, 120])?;
     a.end(&me, Abort).is(48)?;
     probe.same("the end", a.settles(&t)?.high_watermark, 0)?;
     if probe.needs_version_2().is_ok() {

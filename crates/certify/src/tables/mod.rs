@@ -40,8 +40,7 @@ impl State {
         let first = if self == Self::Empty { a.init(&id)? } else { a.open(t, &id, "a")? };
         let end = |a: &mut Actor, outcome: Outcome, state: &str| {
             let now = a.end(&first, outcome).is(0)?;
-            // Some brokers call what is complete Empty again.
-            a.comes_to(&id, &[state, "Empty"])?;
+            a.comes_to(&id, &[state])?;
             Ok((first.clone(), now))
         };
         match self {

@@ -36,7 +36,16 @@ fn steady(text: &str) -> String {
         .iter()
         .enumerate()
         .map(|(at, word)| if follows_producer(at) && is_number(word) { "P" } else { word });
-    steady.collect::<Vec<_>>().join(" ")
+    short(&steady.collect::<Vec<_>>().join(" "))
+}
+
+/// Longest evidence that is kept, in characters.
+const LONGEST: usize = 300;
+
+/// A long text by its start.
+fn short(text: &str) -> String {
+    let start: String = text.chars().take(LONGEST).collect();
+    if start.len() < text.len() { start + " ..." } else { start }
 }
 
 #[cfg(test)]
