@@ -142,7 +142,8 @@ pub fn be_member(address: &str, topic: &str) -> Outcome<()> {
     )?;
     let mut output = std::io::stdout().lock();
     loop {
-        for record in consumer.next(PARTITIONS, 20)? {
+        // Right after its creation Kafka may not know the topic yet.
+        for record in consumer.next(PARTITIONS, 20).unwrap_or_default() {
             writeln!(output, "{} {}", record.partition, String::from_utf8_lossy(&record.value))?;
         }
         output.flush()?;

@@ -21,7 +21,7 @@ RECORDS = WORDS * STEPS
 SOURCE, TARGET, APPLICATION = "words", "word-counts", "counting"
 REPARTITION = f"{APPLICATION}-by-word-repartition"
 SESSION_MS = 3000
-PAUSE_US = 500
+PAUSE_US = 1000
 # Nothing may stand still for longer. Kafka needs a quarter of a minute to come back from a kill.
 STILL_S = 60
 # If nothing too much has come for so long, nothing will.

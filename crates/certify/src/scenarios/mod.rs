@@ -108,4 +108,25 @@ mod tests {
             assert_eq!(id.starts_with('S'), id.starts_with('S') && scenario.is_stricter(), "{id}");
         }
     }
+
+    #[test]
+    fn the_list_of_kafkas_tests_names_scenarios_that_exist() {
+        let document = include_str!("../../../../docs/certify/kafka-tests.md");
+        let ids: Vec<_> = all().into_iter().map(|scenario| scenario.id).collect();
+        let mut named = 0;
+        let is_part_of_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '/');
+        for word in document.split(|c: char| !is_part_of_word(c)) {
+            let word = word.trim_end_matches('.');
+            let mut letters = word.chars();
+            let is_id = letters.next().is_some_and(|first| "BDGKST".contains(first))
+                && letters.next().is_some_and(|second| second.is_ascii_digit());
+            // Nobody fills a broker's disk: B84 stands there as what is not tried.
+            if is_id && word != "B84" {
+                // A table may be named as a whole.
+                assert!(ids.iter().any(|id| id.starts_with(word)), "{word} is no scenario");
+                named += 1;
+            }
+        }
+        assert!(named > 100, "{named} names");
+    }
 }

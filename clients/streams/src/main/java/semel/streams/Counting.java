@@ -39,6 +39,8 @@ final class Counting {
         // Every count shall be seen, not only the last of an interval.
         config.put("statestore.cache.max.bytes", "0");
         config.put("consumer.auto.offset.reset", "earliest");
+        // No more than this is worked off between two commits.
+        config.put("consumer.max.poll.records", "100");
         KafkaStreams streams = new KafkaStreams(topology(args[2], args[3], Long.parseLong(args[9])).build(), config);
         streams.setStateListener((now, before) -> {
             if (now == State.ERROR || now == State.NOT_RUNNING) {
@@ -52,15 +54,15 @@ final class Counting {
     private static StreamsBuilder topology(String source, String target, long pauseUs) {
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream(source, Consumed.with(Serdes.String(), Serdes.String()))
-                .map((nothing, word) -> {
-                    // So that it takes a while: somebody has to be killed in the middle.
-                    LockSupport.parkNanos(pauseUs * 1000);
-                    return KeyValue.pair(word, "");
-                })
+                .map((nothing, word) -> KeyValue.pair(word, ""))
                 .groupByKey(Grouped.with("by-word", Serdes.String(), Serdes.String()))
                 .count(Materialized.as("counts"))
                 .toStream()
-                .mapValues(String::valueOf)
+                .mapValues(count -> {
+                    // So that it takes a while: somebody has to be killed in the middle.
+                    LockSupport.parkNanos(pauseUs * 1000);
+                    return String.valueOf(count);
+                })
                 .to(target, Produced.with(Serdes.String(), Serdes.String()));
         return builder;
     }
