@@ -26,6 +26,7 @@ mod read_committed;
 mod recovery;
 mod retention;
 mod scenarios;
+mod streams_groups;
 mod stricter;
 mod support;
 mod topics;
