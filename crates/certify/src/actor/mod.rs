@@ -163,6 +163,15 @@ impl Actor {
         self.until_not(&BUSY, ask)
     }
 
+    /// Asks what is in no transaction until the refusal of its own version comes: 48, or 120 since KIP-890.
+    ///
+    /// Apache Kafka verifies the requests of several clients together and answers one now and then with the code of
+    /// another one's version; the next question is verified alone.
+    pub fn until_own_version<T>(&mut self, due: i16, ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
+        let others = if due == 48 { [120] } else { [48] };
+        self.until_not(&others, ask)
+    }
+
     /// Asks until something else than these codes comes.
     pub fn until_not<T>(&mut self, busy: &[i16], mut ask: impl FnMut(&mut Self) -> Answer<T>) -> Answer<T> {
         let deadline = Instant::now() + PATIENCE;

@@ -304,8 +304,10 @@ fn b76(probe: &mut Probe) -> Kept {
     let (t, g) = (probe.topic()?, probe.group("g"));
     let mut a = probe.actor("A")?;
     let me = a.init(&probe.id("x"))?;
-    a.commit_offset(&me, &g, (&t, 7)).is_any(&[48, 120])?;
-    a.using(|versions| versions.txn_offset_commit = 4).commit_offset(&me, &g, (&t, 7)).is_any(&[48, 120])?;
+    for (version, due) in [(3, 48), (4, 120)] {
+        a.using(|versions| versions.txn_offset_commit = version);
+        a.until_own_version(due, |actor| actor.commit_offset(&me, &g, (&t, 7))).is(due)?;
+    }
     a.group_stands_at(&g, &t, -1)
 }
 
