@@ -2,14 +2,17 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
 
-use semel_events::{Event, StreamsMemberReconciled, StreamsTarget, StreamsTargetSet};
+use semel_events::{Event, StreamsMember, StreamsMemberReconciled, StreamsTarget, StreamsTargetSet};
 use semel_types::{GroupId, Now};
 
 use super::{
     Candidate, Decision, Denied, Goal, Live, Roster, Settings, Sides, TaskId, Tasks, Told, Topics, assign,
     step,
 };
-use crate::{Change, Kind, MemberId, Pulse};
+use crate::{
+    Change, Kind, MemberId, Pulse,
+    history::{Cause, Reason, Round},
+};
 
 pub(super) struct Draft<'a> {
     pub(super) id: &'a GroupId,
@@ -24,6 +27,8 @@ pub(super) struct Draft<'a> {
     pub(super) live: Live,
     /// Members that were heard of, as far as nothing else changed on the volatile side.
     alive: Option<(MemberId, Now)>,
+    /// The rebalance that ended, for people.
+    round: Option<Round>,
     live_changed: bool,
     events: Vec<Event>,
 }
@@ -45,6 +50,7 @@ impl<'a> Draft<'a> {
             roster,
             live: sides.volatile.streams(id).map(|live| Live::clone(live)).unwrap_or_default(),
             alive: None,
+            round: None,
             live_changed: false,
             events: Vec::new(),
         }
@@ -90,6 +96,8 @@ impl<'a> Draft<'a> {
         let targets = self.changed_targets(&given);
         let (group, epoch, now) = (self.id.clone(), self.roster.group_epoch(), self.now);
         self.emit(StreamsTargetSet { group, epoch, targets, now }, Roster::set_target);
+        let causes = core::mem::take(&mut self.live_mut().causes);
+        self.round = Some(causes.end(epoch, self.roster.len(), now));
     }
 
     fn changed_targets(&self, given: &BTreeMap<MemberId, Tasks>) -> Vec<StreamsTarget> {
@@ -97,6 +105,23 @@ impl<'a> Draft<'a> {
         let target = |id: &MemberId| given.get(id).unwrap_or(&nothing);
         let changed = self.roster.seats().filter(|(id, seat)| seat.target != *target(id));
         changed.map(|(id, _)| target(id).to_target(id)).collect()
+    }
+
+    /// Notes why there will be another target.
+    pub(super) fn note_cause(&mut self, reason: Reason, member: Option<&StreamsMember>) {
+        let at = self.now;
+        let cause = match member {
+            None => Cause::nobodys(reason, at),
+            Some(member) => Cause {
+                reason,
+                member: Arc::clone(&member.id),
+                instance: member.instance.clone(),
+                client_id: Arc::clone(&member.client_id),
+                client_host: Arc::clone(&member.client_host),
+                at,
+            },
+        };
+        self.live_mut().causes.push(cause);
     }
 
     /// Takes a member one step on.
@@ -152,10 +177,13 @@ impl<'a> Draft<'a> {
 
     pub(super) fn finish(self, answer: Option<Result<Told, Denied>>) -> Decision {
         let group = self.id.clone();
-        let changes = match self.alive {
-            Some((member, until)) if !self.live_changed => vec![Change::Alive { group, member, until }],
-            _ => vec![Change::Set { group, live: Pulse::Streams(Arc::new(self.live)) }],
+        let mut changes = match self.alive {
+            Some((member, until)) if !self.live_changed => {
+                vec![Change::Alive { group: group.clone(), member, until }]
+            }
+            _ => vec![Change::Set { group: group.clone(), live: Pulse::Streams(Arc::new(self.live)) }],
         };
+        changes.extend(self.round.map(|round| Change::Rebalanced { group, round }));
         Decision { events: self.events, changes, answer }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     AWAY, Configured, Denied, Heartbeat, InvalidTopology, MissingTopic, Roster, Seat, Settings, Sides,
     Status, TaskId, Tasks, Told, check_topology, configure, draft::Draft, known_topics,
 };
-use crate::{Kind, MemberId, Refusal};
+use crate::{Kind, MemberId, Refusal, history::Reason};
 
 /// What a heartbeat comes to, before anything is taken.
 struct Plan<'a> {
@@ -54,7 +54,16 @@ impl Draft<'_> {
         self.note_offsets(&beat.member, beat.offsets.as_ref(), beat.end_offsets.as_ref());
         let settings_changed =
             self.roster.assignment_settings() != (self.settings.standby_replicas, &*self.settings.tags);
-        if is_new || changes_assignment || settings_changed || plan.topics != roster.topics() {
+        let topics_changed = !is_new && plan.topics != roster.topics();
+        if changes_assignment {
+            let is_member = roster.seat(&beat.member).is_some();
+            let reason = if is_member { Reason::SubscriptionChanged } else { Reason::Joined };
+            self.note_cause(reason, Some(&plan.member));
+        }
+        if topics_changed {
+            self.note_cause(Reason::TopicsChanged, None);
+        }
+        if is_new || changes_assignment || settings_changed || topics_changed {
             self.start_epoch(plan.topics.clone());
         }
         let mut status = Vec::new();

@@ -5,7 +5,7 @@ use alloc::{sync::Arc, vec, vec::Vec};
 use semel_events::{StreamsMemberReconciled, StreamsMembersRemoved};
 
 use super::{AWAY, Denied, HeldTasks, Leave, Live, Roster, Seat, Told, draft::Draft};
-use crate::{Kind, MemberId, Refusal};
+use crate::{Kind, MemberId, Refusal, history::Reason};
 
 impl Draft<'_> {
     pub(super) fn leave(&mut self, leave: &Leave) -> Result<Told, Denied> {
@@ -25,7 +25,7 @@ impl Draft<'_> {
         }
         let goes_for_good = leave.instance.is_none() || !leave.will_return;
         if goes_for_good {
-            self.remove(vec![Arc::clone(&leave.member)]);
+            self.remove(vec![Arc::clone(&leave.member)], Reason::Left);
         } else {
             self.set_away(&seat);
         }
@@ -57,8 +57,10 @@ impl Draft<'_> {
         self.watch(&seat.member.id);
     }
 
-    fn remove(&mut self, members: Vec<MemberId>) {
+    fn remove(&mut self, members: Vec<MemberId>, reason: Reason) {
         for id in &members {
+            let member = self.roster.seat(id).map(|seat| seat.member.clone());
+            self.note_cause(reason, member.as_ref());
             self.live_mut().forget(id);
         }
         let epoch = self.roster.group_epoch().saturating_add(1);
@@ -76,12 +78,13 @@ impl Draft<'_> {
             let still = |seat: &Seat| seat.position.member_epoch == *member_epoch;
             *by <= now && self.roster.seat(id).is_some_and(still)
         });
-        let mut gone: Vec<_> = silent.chain(late.map(|(id, _)| id)).cloned().collect();
-        gone.sort_unstable();
-        gone.dedup();
+        let silent: Vec<_> = silent.cloned().collect();
+        let late: Vec<_> = late.map(|(id, _)| id).filter(|id| !silent.contains(id)).cloned().collect();
         self.live_mut().revocations.retain(|_, (by, _)| *by > now);
-        if !gone.is_empty() {
-            self.remove(gone);
+        for (gone, reason) in [(silent, Reason::SessionExpired), (late, Reason::DidNotRevoke)] {
+            if !gone.is_empty() {
+                self.remove(gone, reason);
+            }
         }
         if self.live.first_target_at.is_some_and(|at| at <= now) {
             self.live_mut().first_target_at = None;

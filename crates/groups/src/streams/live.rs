@@ -6,7 +6,7 @@ use semel_events::StreamsProgress;
 use semel_types::{DurationMs, Now};
 
 use super::{Roster, Seat, TaskId};
-use crate::MemberId;
+use crate::{MemberId, history::Causes};
 
 /// Session of members until they are first heard of after a start.
 const FIRST_SESSION: DurationMs = DurationMs::from_ms(45_000);
@@ -34,6 +34,8 @@ pub struct Live {
     /// Counts changes of who serves what.
     pub(crate) endpoint_epoch: i32,
     pub(crate) offsets: BTreeMap<MemberId, Arc<Offsets>>,
+    /// What has changed since the last target, for people.
+    pub(crate) causes: Causes,
 }
 
 impl Live {

@@ -367,3 +367,18 @@ fn offsets_that_a_member_tells_are_kept_until_it_goes() {
     let live = world.volatile.streams(&World::group()).unwrap();
     assert_eq!(live.offsets("a"), None);
 }
+
+#[test]
+fn every_rebalance_tells_its_causes() {
+    use crate::history::Reason;
+    let (mut world, mut clients) = started();
+    clients[1].leave(&mut world, false).unwrap();
+    clients[0].beat(&mut world).unwrap();
+    let group = World::group();
+    let history = world.volatile.history();
+    let causes: Vec<_> = history
+        .of(&group)
+        .map(|round| round.causes.iter().map(|cause| (cause.reason, &*cause.member)).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(causes, [[(Reason::Joined, "a")], [(Reason::Joined, "b")], [(Reason::Left, "b")]]);
+}
