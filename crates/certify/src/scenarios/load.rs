@@ -12,12 +12,12 @@ use crate::{
     Actor, Filter,
     Outcome::Commit,
     Probe, Scenario,
-    scenario::{Area, Basis, Kept},
+    scenario::{Area, Basis, Kept, Needs},
     session::Isolation,
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&B94, &B95, &B96];
+pub(super) const ALL: &[&Scenario] = &[&B94, &B94K, &B95, &B96];
 
 const B94: Scenario = Scenario {
     id: "B94",
@@ -63,6 +63,45 @@ fn is_steady(probe: &Probe, what: &str, took: &[Duration]) -> Kept {
     // What is small is noise of the machine.
     let is_slower = after > before * 3 && after > Duration::from_millis(40);
     probe.holds(!is_slower, &format!("{what}: {before:?} at first, {after:?} in the end"), "no decay")
+}
+
+const B94K: Scenario = Scenario {
+    id: "B94k",
+    title: "many producers and transactional ids across a kill of the broker",
+    promise: "After a crash every one of many producers is known: a retry is not stored twice, no id is lost.",
+    source: "redpanda-data/redpanda#10238; IBM/sarama#2915",
+    basis: &[Basis::Thread],
+    needs: Needs::Restart(&[]),
+    ..Scenario::kafka(Area::Recovery, b94k)
+};
+
+fn b94k(probe: &mut Probe) -> Kept {
+    let (t, u) = (probe.topic()?, probe.topic()?);
+    let mut a = probe.actor("A")?;
+    let (mut producers, mut ids) = (Vec::new(), Vec::new());
+    for number in 0..150 {
+        let me = a.init_plain()?;
+        a.produce(&t, &me, 0, &["one"]).is_stored_at(number)?;
+        producers.push(me);
+        if number % 3 == 0 {
+            let id = probe.id("x");
+            let me = a.init(&id)?;
+            a.transact(&u, &me, (0, "one"), Commit)?;
+            ids.push(id);
+        }
+    }
+    a.settles(&u)?;
+    probe.kill()?;
+    probe.restart()?;
+    let mut a = probe.actor("A again")?;
+    let listing = a.list_transactions(Filter::default()).is(0)?;
+    let missing = ids.iter().filter(|id| listing.state_of(id) != Some("CompleteCommit")).count();
+    probe.same("ids that are not listed as committed", missing, 0)?;
+    for (number, me) in (0..).zip(&producers) {
+        a.until_not(&[3, 6], |actor| actor.produce(&t, me, 0, &["one"])).is_stored_at(number)?;
+    }
+    probe.same("records", a.values(&t, Isolation::Uncommitted)?.len(), producers.len())?;
+    a.reads(&u, &vec!["one"; ids.len()])
 }
 
 const B95: Scenario = Scenario {
