@@ -4,19 +4,14 @@ use crate::{
     Actor, Filter,
     Outcome::Commit,
     Probe, Producer, Scenario,
-    scenario::{Area, Basis, Kept, Needs, Settings},
+    scenario::{Area, Basis, Kept, Needs},
     session::Place,
 };
 
+use super::coordinator::QUICK_EXPIRY;
+
 /// This file's scenarios.
 pub(super) const ALL: &[&Scenario] = &[&B91, &B91G, &B93];
-
-/// Timed out transactions are ended at once, ids are forgotten soon.
-const QUICK: Settings = &[
-    ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "500"),
-    ("transaction.remove.expired.transaction.cleanup.interval.ms", "500"),
-    ("transactional.id.expiration.ms", "4000"),
-];
 
 const B91: Scenario = Scenario {
     id: "B91",
@@ -25,7 +20,7 @@ const B91: Scenario = Scenario {
     source: "KIP-664; dpkp/kafka-python PR #3051; thomhurst/Dekaf#1162; confluentinc/librdkafka#5497; apache/kafka PR #10206, #10183, #11319",
     basis: &[Basis::Kip],
     versions: "DescribeTransactions 0, ListTransactions 0, DescribeProducers 0",
-    needs: Needs::Settings(QUICK),
+    needs: Needs::Settings(QUICK_EXPIRY),
     ..Scenario::kafka(Area::Admin, b91)
 };
 

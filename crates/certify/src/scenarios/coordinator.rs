@@ -349,10 +349,11 @@ fn b40(probe: &mut Probe) -> Kept {
     Ok(())
 }
 
-/// Transactional ids are forgotten soon.
-const QUICK_EXPIRY: Settings = &[
-    ("transactional.id.expiration.ms", "2500"),
+/// Timed out transactions are ended at once, transactional ids forgotten soon.
+pub(super) const QUICK_EXPIRY: Settings = &[
+    ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "500"),
     ("transaction.remove.expired.transaction.cleanup.interval.ms", "500"),
+    ("transactional.id.expiration.ms", "4000"),
 ];
 
 const B42: Scenario = Scenario {

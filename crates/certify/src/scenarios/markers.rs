@@ -16,9 +16,12 @@ use crate::{
 /// This file's scenarios.
 pub(super) const ALL: &[&Scenario] = &[&B49, &B50, &B51, &B52, &B53, &B53R, &B54, &B56, &B57];
 
-/// Looks for timed out transactions often, so that nobody waits for the sweep.
-pub(super) const QUICK_SWEEP: Settings =
-    &[("transaction.abort.timed.out.transaction.cleanup.interval.ms", "500")];
+/// Looks for timed out transactions often, so that nobody waits for the sweep; and for what can be compacted. One set of
+/// settings for both: a broker is restarted for each set.
+pub(super) const QUICK_SWEEP: Settings = &[
+    ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "500"),
+    ("log.cleaner.backoff.ms", "200"),
+];
 
 const B49: Scenario = Scenario {
     id: "B49",

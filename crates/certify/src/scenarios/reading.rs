@@ -267,7 +267,7 @@ const B66: Scenario = Scenario {
     title: "an aborted value and the compaction of a topic",
     promise: "Compaction never drops a committed value in favour of one that was aborted or is still open.",
     source: "redpanda-data/redpanda#4824, #4826 and PR #6664",
-    needs: Needs::Settings(&[("log.cleaner.backoff.ms", "200")]),
+    needs: Needs::Settings(super::markers::QUICK_SWEEP),
     ..Scenario::kafka(Area::Reading, b66)
 };
 
