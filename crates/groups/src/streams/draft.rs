@@ -24,7 +24,8 @@ pub(super) struct Draft<'a> {
     /// A classic group's members are on their way.
     pub(super) is_rebalancing: bool,
     pub(super) roster: Roster,
-    pub(super) live: Live,
+    /// Copied only when it is changed: most heartbeats change a session alone.
+    pub(super) live: Arc<Live>,
     /// Members that were heard of, as far as nothing else changed on the volatile side.
     alive: Option<(MemberId, Now)>,
     /// The rebalance that ended, for people.
@@ -48,7 +49,7 @@ impl<'a> Draft<'a> {
             kind,
             is_rebalancing: sides.volatile.group(id).is_some_and(|live| live.is_rebalancing()),
             roster,
-            live: sides.volatile.streams(id).map(|live| Live::clone(live)).unwrap_or_default(),
+            live: sides.volatile.streams(id).cloned().unwrap_or_default(),
             alive: None,
             round: None,
             live_changed: false,
@@ -65,15 +66,13 @@ impl<'a> Draft<'a> {
     /// The volatile side, to be changed.
     pub(super) fn live_mut(&mut self) -> &mut Live {
         self.live_changed = true;
-        &mut self.live
+        Arc::make_mut(&mut self.live)
     }
 
     /// A member was heard of.
     pub(super) fn touch(&mut self, member: &MemberId) {
         let until = self.now.plus(self.settings.session_timeout);
-        if self.live.sessions.insert(Arc::clone(member), until).is_none() {
-            self.live_changed = true;
-        }
+        self.live_changed |= !self.live.sessions.contains_key(member);
         self.alive = Some((Arc::clone(member), until));
     }
 
@@ -175,13 +174,16 @@ impl<'a> Draft<'a> {
         known.end = end.unwrap_or(&known.end).clone();
     }
 
-    pub(super) fn finish(self, answer: Option<Result<Told, Denied>>) -> Decision {
+    pub(super) fn finish(mut self, answer: Option<Result<Told, Denied>>) -> Decision {
         let group = self.id.clone();
-        let mut changes = match self.alive {
+        let mut changes = match self.alive.take() {
             Some((member, until)) if !self.live_changed => {
                 vec![Change::Alive { group: group.clone(), member, until }]
             }
-            _ => vec![Change::Set { group: group.clone(), live: Pulse::Streams(Arc::new(self.live)) }],
+            alive => {
+                self.live_mut().sessions.extend(alive);
+                vec![Change::Set { group: group.clone(), live: Pulse::Streams(self.live) }]
+            }
         };
         changes.extend(self.round.map(|round| Change::Rebalanced { group, round }));
         Decision { events: self.events, changes, answer }
