@@ -61,3 +61,12 @@ fn reference_mode_fails_where_a_stricter_promise_is_kept() {
     let output = certify(&["--own-server", "--reference", "--only", "S1"]);
     assert_eq!(output.status.code(), Some(1), "a stricter promise that is kept is none");
 }
+
+#[test]
+fn the_page_of_results_is_what_the_recorded_runs_say() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/certify");
+    let made = certify(&["--page", folder]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let page = std::fs::read(format!("{folder}/results.md")).expect("the page");
+    assert!(page == made.stdout, "make it anew: semel certify --page docs/certify >docs/certify/results.md");
+}
