@@ -4,7 +4,12 @@
 //! out by a switch, and a history must then break a promise; `docs/dropped-rules.md` lists how. Invariants: without
 //! the cargo feature `dropped-rules`, [`keeps`] is the constant `true`, and nothing of a switch is compiled; the
 //! feature with an optimized build that has no debug assertions does not compile, and no other crate may name it
-//! (`tidy`). What it does not do: change a rule.
+//! (`tidy`), but for the binary's feature `mutations`, for which `semel certify` has to notice them, too. What it does
+//! not do: change a rule.
+
+use semel_types::ProducerStamp;
+
+use crate::producer::Table;
 
 #[cfg(all(feature = "dropped-rules", not(debug_assertions)))]
 compile_error!("`dropped-rules` is for tests: no release build has it");
@@ -65,6 +70,47 @@ pub enum Rule {
 #[cfg(not(feature = "dropped-rules"))]
 pub(crate) const fn keeps(_: Rule) -> bool {
     true
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 22] = [
+        Self::OwnersIdentity,
+        Self::PlainOfOwned,
+        Self::OlderEpoch,
+        Self::Retry,
+        Self::Payload,
+        Self::Stray,
+        Self::FirstAtZero,
+        Self::Gap,
+        Self::Membership,
+        Self::TakeoverClearsPair,
+        Self::CoordinatorOrder,
+        Self::ProduceOrder,
+        Self::RecoveryByPair,
+        Self::AbortBumps,
+        Self::TakeoverAborts,
+        Self::Rotation,
+        Self::StubStays,
+        Self::NewTopicDoubts,
+        Self::UncleanDoubts,
+        Self::UncleanAborts,
+        Self::IdsOnce,
+        Self::RoomMark,
+    ];
+}
+
+/// Owners without what they wrote: what a start that forgets producers is left with.
+pub(crate) fn without_entries(producers: &Table) -> Table {
+    let mut kept = Table::default();
+    for (id, slot) in producers.owned_ids() {
+        kept.set_identity(ProducerStamp { id, epoch: slot.epoch }, &slot.owner);
+        kept.set_open(id, slot.open);
+        if slot.closed {
+            kept.close(id);
+        }
+    }
+    kept
 }
 
 #[cfg(feature = "dropped-rules")]

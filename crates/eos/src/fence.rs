@@ -15,7 +15,10 @@
 
 use core::cmp::Ordering;
 
-use semel_types::{ProducerEpoch, ProducerId, ProducerStamp, TransactionalId};
+use semel_types::{
+    ProducerEpoch, ProducerId, ProducerStamp, TransactionalId,
+    mutation::{Mutation, mutated},
+};
 
 use crate::{
     Refusal,
@@ -44,7 +47,7 @@ pub fn identity(entry: &TransactionalIdEntry, stamp: ProducerStamp) -> IdentityS
     if is_same(entry.identity, stamp) {
         return IdentityStanding::Current;
     }
-    match entry.remembered {
+    match entry.remembered.filter(|_| !mutated(Mutation::RetryNotRemembered)) {
         Some(pair) if is_same(pair.stamp, stamp) && pair.number == entry.last_number => {
             IdentityStanding::Remembered(pair)
         }

@@ -11,7 +11,10 @@ use semel_events::{
     AbortedTransaction, BatchAppended, Decode, DecodeError, Encode, Marker, Outcome, PartitionsAdded, Reader,
     RecordsDeleted, TopicCreated, TopicDeleted, TransactionEnded, Visible, codec::put_unsigned,
 };
-use semel_types::{LeaderEpoch, Offset, PartitionHandle, ProducerId};
+use semel_types::{
+    LeaderEpoch, Offset, PartitionHandle, ProducerId,
+    mutation::{Mutation, mutated},
+};
 
 use crate::pages::Pages;
 
@@ -71,6 +74,7 @@ impl PartitionState {
     #[must_use]
     pub fn last_stable_offset(&self) -> Offset {
         let first_open = self.open.by_offset.keys().next().copied();
+        let first_open = first_open.filter(|_| !mutated(Mutation::StableIsHighWatermark));
         first_open.unwrap_or(self.next_offset).max(self.log_start)
     }
 
@@ -310,7 +314,9 @@ impl Partitions {
         state.advance(marker.offset, 1, &mut Written { partition: marker.partition, epoch, visible });
         let producer = event.marker_stamp.id;
         let first = state.close(producer);
-        if let (Some(first_offset), Outcome::Abort) = (first, event.outcome) {
+        if let (Some(first_offset), Outcome::Abort) = (first, event.outcome)
+            && !mutated(Mutation::AbortedNotListed)
+        {
             let aborted = AbortedTransaction {
                 producer,
                 first_offset,

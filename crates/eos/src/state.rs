@@ -6,9 +6,13 @@ use semel_events::{
     BatchAppended, BatchProducer, Decode, DecodeError, Encode, Event, Reader, ShardStarted, StubsDropped,
     Visible,
 };
-use semel_types::{ClusterId, LeaderEpoch, LogSequence, Now, PartitionHandle, ProducerId, ShardEpoch};
+use semel_types::{
+    ClusterId, LeaderEpoch, LogSequence, Now, PartitionHandle, ProducerId, ShardEpoch,
+    mutation::{Mutation, mutated},
+};
 
 use crate::{
+    dropped,
     ids::ProducerIds,
     partition::{PartitionState, Partitions},
     producer::{AcceptedBatch, Admission, BatchStamp, ProduceScope, Table},
@@ -113,6 +117,9 @@ impl State {
     fn apply_started(&mut self, event: &ShardStarted) {
         self.cluster = event.cluster;
         self.shard_epoch = event.shard_epoch;
+        if mutated(Mutation::ProducersLostAtRestart) {
+            self.producers = dropped::without_entries(&self.producers);
+        }
         if event.may_have_lost_writes {
             self.doubt = Doubt { below: self.ids.end(), since: event.now };
         }

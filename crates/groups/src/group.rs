@@ -6,7 +6,10 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use semel_events::{
     CommittedOffset, Decode, DecodeError, Encode, GroupKind, GroupKindChanged, Outcome, Reader,
 };
-use semel_types::{LogSequence, Now, PartitionHandle, TransactionNumber, TransactionalId};
+use semel_types::{
+    LogSequence, Now, PartitionHandle, TransactionNumber, TransactionalId,
+    mutation::{Mutation, mutated},
+};
 
 use crate::{Membership, consumer::Roster, streams};
 
@@ -208,7 +211,8 @@ impl Group {
     /// (UNSTABLE_OFFSET_COMMIT, KIP-447).
     #[must_use]
     pub fn is_unstable(&self, partition: PartitionHandle) -> bool {
-        self.pending.values().flatten().any(|stored| stored.committed.partition == partition)
+        let mut held = self.pending.values().flatten();
+        held.any(|stored| stored.committed.partition == partition) && !mutated(Mutation::UnstableServed)
     }
 
     /// Undecided transactions that carry offsets of this group.
@@ -219,7 +223,7 @@ impl Group {
     pub(crate) fn commit(&mut self, offset: StoredOffset) {
         let partition = offset.committed.partition;
         let newer = self.committed.get(&partition).is_none_or(|known| known.sequence <= offset.sequence);
-        if newer {
+        if newer || mutated(Mutation::OlderOffsetWins) {
             self.committed.insert_mut(partition, offset);
         }
     }
@@ -231,15 +235,28 @@ impl Group {
     pub(crate) fn hold(&mut self, key: TransactionKey, offsets: impl Iterator<Item = StoredOffset>) {
         let mut held = self.pending.get(&key).cloned().unwrap_or_default();
         held.extend(offsets);
+        if mutated(Mutation::PendingServed) {
+            held.iter().for_each(|offset| self.commit(offset.clone()));
+        }
         self.pending.insert_mut(key, held);
+    }
+
+    /// A start that forgets.
+    pub(crate) fn lose_at_restart(&mut self) {
+        if mutated(Mutation::PendingLostAtRestart) {
+            self.pending = RedBlackTreeMapSync::default();
+        } else if let Kind::Classic(membership) = &mut self.kind {
+            Arc::make_mut(membership).lose_assignments();
+        }
     }
 
     pub(crate) fn settle(&mut self, key: &TransactionKey, outcome: Outcome) {
         let Some(held) = self.pending.get(key).cloned() else { return };
         self.pending.remove_mut(key);
         match outcome {
-            Outcome::Commit => held.into_iter().for_each(|offset| self.commit(offset)),
-            Outcome::Abort => {}
+            Outcome::Commit if mutated(Mutation::CommitDropsOffsets) => {}
+            Outcome::Abort if !mutated(Mutation::AbortCommitsOffsets) => {}
+            Outcome::Commit | Outcome::Abort => held.into_iter().for_each(|offset| self.commit(offset)),
         }
     }
 

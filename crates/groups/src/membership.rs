@@ -144,6 +144,11 @@ impl Membership {
         }
     }
 
+    /// A start that forgets.
+    pub(crate) fn lose_assignments(&mut self) {
+        self.seats.values_mut().for_each(|seat| Arc::make_mut(seat).assignment = Blob::default());
+    }
+
     pub(crate) fn replace(&mut self, event: &GroupMemberReplaced) {
         let Some(old) = self.seats.remove(&event.old) else { return };
         let seat = Seat { member: event.member.clone(), assignment: old.assignment.clone() };

@@ -8,7 +8,10 @@ use semel_events::{
     CommittedOffset, Decode, DecodeError, Encode, Event, GroupMember, OffsetsCommitted, OffsetsDeleted,
     PendingOffsetsAdded, Reader, TransactionEnded,
 };
-use semel_types::{GroupId, LogSequence, Now, PartitionHandle};
+use semel_types::{
+    GroupId, LogSequence, Now, PartitionHandle,
+    mutation::{Mutation, mutated},
+};
 
 use crate::{
     Change, Group, Kind, Member, Membership, Phase, Refusal, StoredOffset, Volatile, classic, consumer,
@@ -203,8 +206,13 @@ impl State {
             Event::StreamsTargetSet(e) => self.streams(&e.group, e.now, |roster| roster.set_target(e)),
             Event::StreamsMemberReconciled(e) => self.streams(&e.group, e.now, |roster| roster.reconcile(e)),
             Event::StreamsMembersRemoved(e) => self.streams(&e.group, e.now, |roster| roster.remove(e)),
-            Event::ShardStarted(_)
-            | Event::ProducerIdsReserved(_)
+            Event::ShardStarted(event) => {
+                if mutated(Mutation::PendingLostAtRestart) || mutated(Mutation::AssignmentsLostAtRestart) {
+                    let ids: Vec<_> = self.groups.keys().cloned().collect();
+                    ids.iter().for_each(|id| self.write((id, event.now), Group::lose_at_restart));
+                }
+            }
+            Event::ProducerIdsReserved(_)
             | Event::TopicCreated(_)
             | Event::BatchAppended(_)
             | Event::ProducersShrunk(_)

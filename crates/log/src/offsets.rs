@@ -9,7 +9,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use semel_types::{LeaderEpoch, Offset, PartitionHandle};
+use semel_types::{
+    LeaderEpoch, Offset, PartitionHandle,
+    mutation::{Mutation, mutated},
+};
 
 use crate::{
     batches::{BatchHeader, RecordStamp, record_stamps},
@@ -81,6 +84,7 @@ impl View {
         let view = self.partition(partition)?;
         let bound = match isolation {
             Isolation::ReadUncommitted => view.high_watermark,
+            Isolation::ReadCommitted if mutated(Mutation::ListPastStable) => view.high_watermark,
             Isolation::ReadCommitted => view.last_stable,
         };
         let end = |offset| ListedOffset { offset, timestamp: None, leader_epoch: view.epoch_at(offset) };

@@ -13,7 +13,10 @@ use std::{fmt, io, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use semel_events::AbortedTransaction;
-use semel_types::{Offset, PartitionHandle};
+use semel_types::{
+    Offset, PartitionHandle,
+    mutation::{Mutation, mutated},
+};
 
 use crate::{
     batches::{BatchHeader, HEADER, Pieces, damaged},
@@ -297,6 +300,7 @@ impl ReadPlan {
     pub fn bound(&self) -> Offset {
         match self.request.isolation {
             Isolation::ReadUncommitted => self.high_watermark,
+            Isolation::ReadCommitted if mutated(Mutation::FetchPastStable) => self.high_watermark,
             Isolation::ReadCommitted => self.last_stable,
         }
     }

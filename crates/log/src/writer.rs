@@ -13,7 +13,10 @@ use std::{
 };
 
 use semel_events::Visible;
-use semel_types::LogSequence;
+use semel_types::{
+    LogSequence,
+    mutation::{Mutation, mutated},
+};
 
 use crate::{
     BlockCache, Durability, Extent, FileNumber, LogPosition as Place, Published,
@@ -172,6 +175,7 @@ impl Writer {
     /// The disk failed: what was written is unknown, and nothing more may be.
     pub fn commit(&mut self, kind: Kind, groups: Vec<OpenGroup>) -> io::Result<LogSequence> {
         crash_point("before_write");
+        slow_if(mutated(Mutation::AnswersBeforeWrite));
         let sync = kind != Kind::Events || groups.iter().any(|group| group.sync_now);
         let (mut extents, mut visible) = (Vec::new(), Vec::new());
         let mut run = Run::default();
@@ -312,9 +316,15 @@ impl Writer {
         }
     }
 
-    fn publish(&self, extents: &[Extent], visible: Vec<Visible>, written: Run) {
+    fn publish(&self, extents: &[Extent], mut visible: Vec<Visible>, written: Run) {
         self.cache(written);
+        let in_parts = mutated(Mutation::PublishedInParts) && visible.len() > 2;
+        let late = if in_parts { visible.split_off(visible.len() / 2) } else { Vec::new() };
         self.parts.published.publish(self.chain.sequence, extents, visible);
+        slow_if(in_parts);
+        if in_parts {
+            self.parts.published.publish(self.chain.sequence, &[], late);
+        }
     }
 
     /// Writes an empty `Rest` group and syncs it: it witnesses everything before. Left out where the disk is full and
@@ -358,5 +368,12 @@ impl Writer {
             incarnation: self.chain.incarnation,
             after: After { is_stop: self.last_kind == Kind::Stop, answers_early: self.chain.answers_early },
         })
+    }
+}
+
+/// A disk so slow that a test sees what does not wait for it.
+fn slow_if(mutated: bool) {
+    if mutated {
+        std::thread::sleep(std::time::Duration::from_millis(100));
     }
 }

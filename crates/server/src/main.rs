@@ -8,6 +8,8 @@ mod cli;
 mod clock;
 mod config;
 mod limits;
+#[cfg(feature = "mutations")]
+mod mutations;
 mod net;
 mod node_thread;
 mod rate_limit;
@@ -29,6 +31,11 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let arguments = Arguments::parse();
     start_logging();
+    #[cfg(feature = "mutations")]
+    if let Err(message) = mutations::break_named() {
+        say::note(&message);
+        return ExitCode::from(cli::EXIT_USAGE);
+    }
     ExitCode::from(match &arguments.command {
         Command::Serve(serve) => serve::run(serve, started),
         Command::Demo(demo) => cli::demo::run(demo),

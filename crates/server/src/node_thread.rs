@@ -17,7 +17,10 @@ use parking_lot::{Condvar, Mutex};
 use semel_broker::{Input, Inspection, Node, NodeReply, NodeRequest, Outputs};
 use semel_eos::txn::Fence;
 use semel_log::{Log, ReserveTaken, SnapshotSource};
-use semel_types::{ConnectionNumber, LogSequence, Now, WallTime};
+use semel_types::{
+    ConnectionNumber, LogSequence, Now, WallTime,
+    mutation::{Mutation, mutated},
+};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -369,7 +372,8 @@ impl Driver {
         if let Some(proposal) = outputs.proposal {
             self.submitted = self.log.submit(proposal);
         }
-        let rests_on = self.submitted;
+        let at_once = mutated(Mutation::AnswersBeforeWrite);
+        let rests_on = if at_once { LogSequence::default() } else { self.submitted };
         for answer in outputs.answers {
             let delivery = Delivery::Answer { token: answer.token, reply: answer.reply, rests_on };
             self.put(answer.connection, delivery);

@@ -11,6 +11,7 @@ extern crate alloc;
 mod code;
 mod ids;
 mod limits;
+pub mod mutation;
 mod names;
 mod sequence;
 mod time;

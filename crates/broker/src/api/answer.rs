@@ -5,7 +5,10 @@
 //! version's clients understand (kafka-facts 3.3 to 3.7). What it does not do: decide, or compare epochs.
 
 use semel_eos::Refusal;
-use semel_types::ErrorCode;
+use semel_types::{
+    ErrorCode,
+    mutation::{Mutation, mutated},
+};
 use semel_wire::ApiKey;
 
 /// How a refused request is answered.
@@ -91,13 +94,14 @@ fn knows(since: &Since, at: At) -> bool {
 /// A fenced identity: 90 where the version's clients know it, else 47: aiokafka and librdkafka rest on that.
 #[must_use]
 pub fn fenced(at: At) -> ErrorCode {
-    let known = knows(KNOWS_PRODUCER_FENCED, at);
+    let known = knows(KNOWS_PRODUCER_FENCED, at) || mutated(Mutation::FencedToOldClients);
     if known { ErrorCode::ProducerFenced } else { ErrorCode::InvalidProducerEpoch }
 }
 
 /// 120 where the version's clients know it, else another code.
 fn abortable_or(at: At, otherwise: ErrorCode) -> ErrorCode {
-    if knows(KNOWS_ABORTABLE, at) { ErrorCode::TransactionAbortable } else { otherwise }
+    let known = knows(KNOWS_ABORTABLE, at) || mutated(Mutation::AbortableToOldClients);
+    if known { ErrorCode::TransactionAbortable } else { otherwise }
 }
 
 /// A group's refusal. An unknown group with a generation is 22, or 69 where the version has it.

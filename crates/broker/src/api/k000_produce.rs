@@ -20,6 +20,7 @@ use semel_events::Protocol;
 use semel_log::{Payload, Room, RoomClass};
 use semel_types::{
     ErrorCode, Offset, PartitionHandle, PartitionIndex, ProducerStamp, TopicId, TransactionalId, WallTime,
+    mutation::{Mutation, mutated},
 };
 use semel_wire::{
     ApiKey, RawOffset, Text, WireCode,
@@ -104,12 +105,17 @@ pub(super) fn route(_facts: &Facts, asked: Asked<ProduceRequest>) -> Route {
         id: topic.topic_id,
         partitions: topic.partitions.into_iter().map(|partition| checked(partition, version)).collect(),
     });
-    Route::Node(Call::Produce(ProduceCall {
+    let mut call = ProduceCall {
         version,
         transactional_id: body.transactional_id.as_deref().map(TransactionalId::new),
         silent: body.acks == 0,
         topics: topics.collect(),
-    }))
+    };
+    if mutated(Mutation::AcksOneNotDeduplicated) && body.acks != -1 {
+        let checked = call.topics.iter_mut().flat_map(|topic| &mut topic.partitions);
+        checked.filter_map(|(_, checked)| checked.as_mut().ok()).for_each(|checked| checked.stamp = None);
+    }
+    Route::Node(Call::Produce(call))
 }
 
 fn refuse_all(request: &ProduceRequest, code: ErrorCode) -> ProduceResponse {
@@ -128,7 +134,9 @@ fn checked(partition: ProducePartition, version: i16) -> (PartitionIndex, Result
 /// Framing, checksum, count, and what a client may put into a header. Needs no state.
 fn check(records: Bytes, version: i16) -> Result<CheckedBatch, BatchFault> {
     let batch = Batch::parse(records).map_err(framing)?;
-    batch.verify_crc().map_err(framing)?;
+    if !mutated(Mutation::CrcNotChecked) {
+        batch.verify_crc().map_err(framing)?;
+    }
     batch.check_count().map_err(framing)?;
     if batch.base_offset().get() != 0 {
         return Err(BatchFault::invalid(format!("base offset {} should be 0", batch.base_offset().get())));
@@ -338,6 +346,11 @@ impl Work {
         let protocol = if self.version >= 12 { Protocol::Version2 } else { Protocol::Classic };
         let connection = step.connection();
         let scope = ProduceScope { transactional_id: self.transactional_id.as_ref(), protocol, connection };
+        if mutated(Mutation::LimitsBeforeRetries)
+            && let Some(refusal) = definite_refusal(step, target, &checked)
+        {
+            return Fate::Refused(refusal);
+        }
         match &checked.stamp {
             None => self.append(step, target, &scope, &checked),
             Some(stamp) => match step.judge(&scope, target.handle, stamp) {

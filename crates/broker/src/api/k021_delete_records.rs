@@ -11,7 +11,10 @@ use std::collections::BTreeMap;
 
 use semel_events::{LogStart, RecordsDeleted};
 use semel_log::RoomClass;
-use semel_types::{ErrorCode, Offset, PartitionHandle};
+use semel_types::{
+    ErrorCode, Offset, PartitionHandle,
+    mutation::{Mutation, mutated},
+};
 use semel_wire::{
     RawOffset,
     api::delete_records::{
@@ -51,7 +54,7 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<DeleteRecordsRequest>) -> H
         let (handle, _) = judge(step, topic, partition)?;
         Ok(starts.get(&handle).copied().unwrap_or_else(|| log_start(step, handle)))
     });
-    if !starts.is_empty() {
+    if !starts.is_empty() && !mutated(Mutation::RecordsNotDeleted) {
         let starts = starts.into_iter().map(|(partition, offset)| LogStart { partition, offset }).collect();
         step.apply(RecordsDeleted { starts, now: step.context.now }.into());
     }

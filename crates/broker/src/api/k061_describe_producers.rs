@@ -9,7 +9,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use semel_eos::producer::Writer;
-use semel_types::{ErrorCode, PartitionHandle, PartitionIndex};
+use semel_types::{
+    ErrorCode, PartitionHandle, PartitionIndex,
+    mutation::{Mutation, mutated},
+};
 use semel_wire::api::describe_producers::{
     DescribeProducersPartitionResponse, DescribeProducersRequest, DescribeProducersResponse,
     DescribeProducersTopic, DescribeProducersTopicResponse, ProducerDescription,
@@ -77,6 +80,6 @@ fn describe(cut: &Cut, writer: &Writer) -> ProducerDescription {
         } else {
             -1
         },
-        current_txn_start_offset: open.into(),
+        current_txn_start_offset: open.filter(|_| !mutated(Mutation::OpenNotTold)).into(),
     }
 }

@@ -8,7 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use semel_eos::txn::{OpenTransaction, TransactionalIdEntry};
-use semel_types::{ErrorCode, PartitionIndex};
+use semel_types::{
+    ErrorCode, PartitionIndex,
+    mutation::{Mutation, mutated},
+};
 use semel_wire::{
     Text,
     api::describe_transactions::{
@@ -45,7 +48,7 @@ fn refused(id: &Text, code: ErrorCode) -> TransactionDescription {
 }
 
 fn describe(cut: &Cut, id: &Text, entry: &TransactionalIdEntry) -> TransactionDescription {
-    let open = entry.open();
+    let open = entry.open().filter(|_| !mutated(Mutation::OtherStateTold));
     TransactionDescription {
         transactional_id: id.clone(),
         transaction_state: Text::from(entry.state().name()),

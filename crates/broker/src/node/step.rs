@@ -12,6 +12,7 @@ use semel_log::{Payload, Proposal, Room, RoomClass};
 use semel_types::{
     ConnectionNumber, Context, CoordinatorEpoch, GroupId, LeaderEpoch, PartitionHandle, RequestToken,
     TopicId, TransactionalId,
+    mutation::{Mutation, mutated},
 };
 use semel_wire::{
     ApiKey,
@@ -206,8 +207,9 @@ impl<'a> Step<'a> {
         let epoch = self.state().eos.shard_epoch();
         let marker = Marker {
             kind: match ended.outcome {
-                semel_events::Outcome::Abort => MarkerKind::Abort,
-                semel_events::Outcome::Commit => MarkerKind::Commit,
+                semel_events::Outcome::Abort if !mutated(Mutation::MarkerKindFlipped) => MarkerKind::Abort,
+                semel_events::Outcome::Commit if mutated(Mutation::MarkerKindFlipped) => MarkerKind::Abort,
+                semel_events::Outcome::Abort | semel_events::Outcome::Commit => MarkerKind::Commit,
             },
             stamp: ended.marker_stamp,
             coordinator_epoch: CoordinatorEpoch::from(epoch),

@@ -6,7 +6,9 @@
 //! What it does not do: say who may write at all (`fence`), append.
 
 use semel_types::{
-    Now, Offset, PartitionHandle, ProducerEpoch, ProducerStamp, Sequence, SequencePosition, TransactionNumber,
+    Now, Offset, PartitionHandle, ProducerEpoch, ProducerStamp, Sequence, SequencePosition,
+    TransactionNumber,
+    mutation::{Mutation, mutated},
 };
 
 use super::{BatchStamp, Judgement, Known, OwnedSlot, ProduceScope, RememberedBatch};
@@ -241,7 +243,9 @@ impl Judgement {
         Self::Refuse(match finding {
             Finding::Append => return Self::Append,
             Finding::Retry(stored) => {
-                return Self::Duplicate { first_offset: stored.base_offset, appended_at: stored.appended_at };
+                let wrong = u32::from(mutated(Mutation::RetryToldOtherOffset));
+                let first_offset = stored.base_offset.plus(wrong);
+                return Self::Duplicate { first_offset, appended_at: stored.appended_at };
             }
             Finding::OtherPayload(stored) => Refusal::OtherPayload { sent, stored_at: stored.base_offset },
             Finding::AlreadyStored { .. } => Refusal::AlreadyStored { sent },

@@ -6,6 +6,7 @@ use semel_events::{Protocol, TransactionExtended};
 use semel_types::{
     GroupId, MAX_PARTITIONS_PER_TRANSACTION, Now, PartitionHandle, ProducerStamp, TransactionNumber,
     TransactionalId,
+    mutation::{Mutation, mutated},
 };
 
 use super::{Reply, TransactionalIdEntry, draft::Draft};
@@ -30,7 +31,8 @@ pub(super) fn decide(
     verify_only: bool,
     protocol: Protocol,
 ) -> Result<Reply, Refusal> {
-    let entry = draft.owned(id, stamp)?;
+    let entry =
+        if mutated(Mutation::AddPartitionsAnyEpoch) { draft.entry(id)? } else { draft.owned(id, stamp)? };
     if verify_only {
         return verify(entry, partitions);
     }

@@ -5,6 +5,7 @@ use alloc::{collections::BTreeMap, vec, vec::Vec};
 use semel_events::{Author, EndCause, Event, Marker, Outcome, Protocol, TransactionEnded};
 use semel_types::{
     ConnectionNumber, Context, PartitionHandle, ProducerEpoch, ProducerStamp, TransactionalId,
+    mutation::{Mutation, mutated},
 };
 
 use super::{Command, Decision, OpenTransaction, Reply, Request, TransactionalIdEntry};
@@ -168,6 +169,9 @@ impl<'a> Draft<'a> {
         for &partition in open.partitions.as_slice() {
             let Some(known) = self.state.partition(partition) else { continue };
             let placed = self.placed.get(&partition).copied().unwrap_or(0);
+            if mutated(Mutation::MarkerInOnePartition) && !markers.is_empty() {
+                continue;
+            }
             markers.push(Marker { partition, offset: known.next_offset().plus(placed) });
         }
         markers

@@ -3,7 +3,10 @@
 //! A retry is recognised by the remembered pair alone (EOS-34): an old owner never gets its successor's identity.
 
 use semel_events::{Author, EndCause, Outcome, Protocol};
-use semel_types::{ProducerStamp, TransactionalId};
+use semel_types::{
+    ProducerStamp, TransactionalId,
+    mutation::{Mutation, mutated},
+};
 
 use super::{
     MadeBy, Remembered, Reply, TransactionState, TransactionalIdEntry,
@@ -47,6 +50,7 @@ pub(super) fn decide(
     let asked = Asked { id, stamp, outcome, author };
     match fence::identity(entry, stamp) {
         IdentityStanding::Current => current(draft, entry, &asked, protocol),
+        _ if mutated(Mutation::EndTxnAnyEpoch) => current(draft, entry, &asked, protocol),
         IdentityStanding::Remembered(pair) => remembered(draft, entry, &asked, pair),
         IdentityStanding::OtherProducer | IdentityStanding::Fenced => {
             Err(draft.wrong_identity(id, stamp, entry))
@@ -122,6 +126,10 @@ fn version2_move(state: TransactionState, outcome: Outcome) -> Move {
 fn end(draft: &mut Draft<'_>, entry: &TransactionalIdEntry, asked: &Asked<'_>, protocol: Protocol) -> Reply {
     let (marker_stamp, identity_after) = match protocol {
         Protocol::Classic => (entry.identity, entry.identity),
+        Protocol::Version2 if mutated(Mutation::Version2KeepsEpoch) => (entry.identity, entry.identity),
+        Protocol::Version2 if mutated(Mutation::MarkerWithOldEpoch) => {
+            (entry.identity, draft.successor(entry.identity))
+        }
         Protocol::Version2 => (fence::bumped_marker(entry.identity), draft.successor(entry.identity)),
     };
     let end = End {

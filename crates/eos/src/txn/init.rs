@@ -4,7 +4,10 @@
 //! timeout. What a request may do is judged before anything is decided.
 
 use semel_events::{Author, EndCause, InitCause, Outcome, TransactionalIdInitialized};
-use semel_types::{DurationMs, ProducerStamp, TransactionalId};
+use semel_types::{
+    DurationMs, ProducerStamp, TransactionalId,
+    mutation::{Mutation, mutated},
+};
 
 use super::{
     Reply, TransactionalIdEntry,
@@ -40,7 +43,7 @@ pub(super) fn decide(
         return Err(Refusal::EmptyTransactionalId);
     }
     let max = settings.transaction_max_timeout;
-    if timeout.as_ms() <= 0 || timeout > max {
+    if (timeout.as_ms() <= 0 || timeout > max) && !mutated(Mutation::TimeoutNotBounded) {
         return Err(Refusal::InvalidTimeout { timeout, max });
     }
     let asked = Asked { id, timeout, carried, author };
@@ -100,7 +103,8 @@ fn replace(
         };
         draft.end(entry, end);
     }
-    let identity = draft.successor(entry.identity);
+    let next = draft.successor(entry.identity);
+    let identity = if mutated(Mutation::InitKeepsEpoch) { entry.identity } else { next };
     initialized(draft, asked, identity, cause)
 }
 

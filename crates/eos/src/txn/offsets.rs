@@ -5,7 +5,10 @@
 use alloc::vec::Vec;
 
 use semel_events::{CommittedOffset, PendingOffsetsAdded, Protocol};
-use semel_types::{GroupId, ProducerStamp, TransactionNumber, TransactionalId};
+use semel_types::{
+    GroupId, ProducerStamp, TransactionNumber, TransactionalId,
+    mutation::{Mutation, mutated},
+};
 
 use super::{
     Reply, TransactionalIdEntry,
@@ -21,7 +24,8 @@ pub(super) fn decide_add(
     stamp: ProducerStamp,
     group: &GroupId,
 ) -> Result<Reply, Refusal> {
-    let entry = draft.owned(id, stamp)?;
+    let entry =
+        if mutated(Mutation::AddOffsetsAnyEpoch) { draft.entry(id)? } else { draft.owned(id, stamp)? };
     draft.in_order(id, OrderedApi::AddOffsets)?;
     let growth = Growth { partitions: &[], group: Some(group), protocol: Protocol::Classic };
     grow(draft, entry, id, &growth)?;
@@ -37,7 +41,8 @@ pub(super) fn decide_commit(
     offsets: &[CommittedOffset],
     protocol: Protocol,
 ) -> Result<Reply, Refusal> {
-    let entry = draft.owned(id, stamp)?;
+    let entry =
+        if mutated(Mutation::TxnOffsetCommitAnyEpoch) { draft.entry(id)? } else { draft.owned(id, stamp)? };
     draft.in_order(id, OrderedApi::TxnOffsetCommit)?;
     match protocol {
         Protocol::Version2 => {

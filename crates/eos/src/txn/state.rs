@@ -10,6 +10,7 @@ use rpds::{RedBlackTreeMapSync, RedBlackTreeSetSync};
 use semel_events::{Author, EndCause, Outcome, Protocol};
 use semel_types::{
     DurationMs, GroupId, Now, PartitionHandle, ProducerStamp, TransactionNumber, TransactionalId, WallTime,
+    mutation::{Mutation, mutated},
 };
 
 use super::{Aborted, Members, fence_log::FenceLog};
@@ -190,7 +191,9 @@ impl TransactionalIdEntry {
     /// When the open transaction is overdue.
     #[must_use]
     pub fn deadline(&self) -> Option<Now> {
-        self.open().map(|open| open.started.plus(self.timeout))
+        let timeout =
+            if mutated(Mutation::NeverTimesOut) { DurationMs::from_ms(1 << 40) } else { self.timeout };
+        self.open().map(|open| open.started.plus(timeout))
     }
 }
 

@@ -15,31 +15,6 @@ use crate::history;
 /// Histories within which a dropped rule must be noticed.
 const WITHIN: u64 = 20_000;
 
-const RULES: [Rule; 22] = [
-    Rule::OwnersIdentity,
-    Rule::PlainOfOwned,
-    Rule::OlderEpoch,
-    Rule::Retry,
-    Rule::Payload,
-    Rule::Stray,
-    Rule::FirstAtZero,
-    Rule::Gap,
-    Rule::Membership,
-    Rule::TakeoverClearsPair,
-    Rule::CoordinatorOrder,
-    Rule::ProduceOrder,
-    Rule::RecoveryByPair,
-    Rule::AbortBumps,
-    Rule::TakeoverAborts,
-    Rule::Rotation,
-    Rule::StubStays,
-    Rule::NewTopicDoubts,
-    Rule::UncleanDoubts,
-    Rule::UncleanAborts,
-    Rule::IdsOnce,
-    Rule::RoomMark,
-];
-
 /// The promise that each rule's row of the page names.
 fn page() -> BTreeMap<String, String> {
     let page = include_str!("../../../../docs/dropped-rules.md");
@@ -80,11 +55,11 @@ fn search(promise: &str) -> (Option<u64>, BTreeSet<String>) {
 #[test]
 fn each_dropped_rule_is_noticed_by_the_promise_that_the_page_names() {
     let page = page();
-    let named: BTreeSet<String> = RULES.iter().map(|rule| format!("{rule:?}")).collect();
+    let named: BTreeSet<String> = Rule::ALL.iter().map(|rule| format!("{rule:?}")).collect();
     assert_eq!(page.keys().cloned().collect::<BTreeSet<_>>(), named, "docs/dropped-rules.md");
     std::panic::set_hook(Box::new(|_| {}));
     let mut missed = Vec::new();
-    for rule in RULES {
+    for rule in Rule::ALL {
         drop_rule(rule);
         let (seed, broken) = search(&page[&format!("{rule:?}")]);
         match seed {

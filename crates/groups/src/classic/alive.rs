@@ -2,7 +2,10 @@
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
-use semel_types::{GroupId, Now};
+use semel_types::{
+    GroupId, Now,
+    mutation::{Mutation, mutated},
+};
 
 use super::{Answer, Claim, Decision, Phase, Request};
 use crate::{Change, Live, Member, MemberId, Membership, Refusal, State, Volatile};
@@ -26,11 +29,16 @@ impl View<'_> {
             let known = joining.next().map(|member| &member.id);
             match known.or_else(|| self.membership.by_instance(instance)) {
                 None => return Err(Refusal::UnknownMember),
+                Some(_) if mutated(Mutation::StaticMemberNotFenced) => return Ok(()),
                 Some(known) if **known != *member => return Err(Refusal::FencedInstance),
                 Some(_) => {}
             }
         }
-        if self.membership.has(member) { Ok(()) } else { Err(Refusal::UnknownMember) }
+        if self.membership.has(member) || mutated(Mutation::AnyMember) {
+            Ok(())
+        } else {
+            Err(Refusal::UnknownMember)
+        }
     }
 
     /// The member's session starts anew, unless its join waits: then it has none.
@@ -110,7 +118,8 @@ pub fn check_commit(
         return if free { Ok(None) } else { Err(Refusal::UnknownMember) };
     }
     view.check(member.member_id, member.instance)?;
-    if member.generation != Some(view.membership.generation()) {
+    let is_present = member.generation == Some(view.membership.generation());
+    if !is_present && !mutated(Mutation::GenerationNotChecked) {
         return Err(Refusal::IllegalGeneration);
     }
     if !member.transactional && view.phase() == Phase::CompletingRebalance {

@@ -6,6 +6,10 @@ use semel_events::{GroupMember, GroupMemberReplaced, GroupProtocol};
 
 use super::{Answer, GENERATION_BYTES_MAX, Join, JoinedGeneration, Phase, Told, draft::Draft};
 use crate::{MemberId, Membership, Refusal, history::Reason, subscription::differ};
+use semel_types::{
+    DurationMs,
+    mutation::{Mutation, mutated},
+};
 
 /// Longest part of a member id that comes from the client, in bytes.
 const PREFIX_BYTES_MAX: usize = 128;
@@ -215,12 +219,13 @@ fn protocol_bytes(protocol: &GroupProtocol) -> usize {
 }
 
 fn member(id: MemberId, join: &Join) -> GroupMember {
+    let for_ever = mutated(Mutation::SessionsNeverExpire);
     GroupMember {
         id,
         instance: join.claim.instance.clone(),
         client_id: Arc::clone(&join.client_id),
         client_host: Arc::clone(&join.client_host),
-        session_timeout: join.session_timeout,
+        session_timeout: if for_ever { DurationMs::from_ms(1 << 40) } else { join.session_timeout },
         rebalance_timeout: join.rebalance_timeout,
         protocols: join.protocols.clone(),
     }
@@ -242,7 +247,7 @@ pub(super) fn tell(membership: &Membership, member: &MemberId, all: bool) -> Joi
         generation: membership.generation(),
         protocol_type: Arc::clone(membership.protocol_type()),
         protocol: Arc::clone(protocol),
-        leader: Arc::clone(membership.leader()),
+        leader: Arc::clone(if mutated(Mutation::EverybodyLeads) { member } else { membership.leader() }),
         member: Arc::clone(member),
         members: if all { members.collect() } else { Vec::new() },
         skip_assignment: false,
