@@ -12,6 +12,7 @@
 
 mod certify;
 mod clients;
+mod mutations;
 mod plan;
 mod process;
 mod project;
@@ -20,7 +21,7 @@ mod tools;
 
 use std::process::ExitCode;
 
-use plan::Selection;
+use plan::{Outcome, Selection};
 use project::Project;
 
 const HELP: &str = "\
@@ -29,6 +30,11 @@ The project's own commands.
   cargo xtask test [--quick] [--only STEP]   everything that has to hold, in order; stops at the first failure
       --quick       leave the real clients and Apache Kafka out
       --only STEP   one step, by name; `clients` is all clients
+  cargo xtask mutations [--only FAULT] [--full] [--write]
+                                             does semel certify find the faults of docs/certify/mutations.md?
+      --only FAULT  this one; may be given often
+      --full        the whole suite against each, not only the scenarios that the page names
+      --write       with --full: correct the page
   cargo xtask steps                          the names of the steps
   cargo xtask certify-tables                 run semel certify against Semel, Apache Kafka and kfake, record the runs
                                              in docs/certify and make their page
@@ -57,11 +63,28 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         }),
+        ["mutations", ref options @ ..] => match mutations::Request::parse(options) {
+            Ok(request) => with_project(|project| tell(mutations::judge(project, &request))),
+            Err(message) => refuse(&message),
+        },
         ["test", ref options @ ..] => match Selection::parse(options) {
             Ok(selection) => with_project(|project| run::test(project, &selection)),
             Err(message) => refuse(&message),
         },
         [other, ..] => refuse(&format!("there is no command `{other}`")),
+    }
+}
+
+fn tell(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Passed => {
+            println!("every fault is noticed by every scenario that the page names");
+            ExitCode::SUCCESS
+        }
+        Outcome::Failed(why) | Outcome::NotRun(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::certify;
 use crate::clients::{self, Client};
+use crate::mutations;
 use crate::process::{self, Ending};
 use crate::project::Project;
 use crate::tools;
@@ -130,6 +131,11 @@ pub fn all(project: &Project) -> Vec<Step> {
                 certify::kafka,
             )
         },
+        Step::tool(
+            "mutations",
+            "semel certify notices each fault of a server that is broken on purpose",
+            mutations::step,
+        ),
         Step::cargo("doc-tests", "examples in the documentation", &["test", "--workspace", "--doc"]),
     ];
     let clients = clients::find(project);

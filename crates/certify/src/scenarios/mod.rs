@@ -56,6 +56,7 @@ mod init;
 mod load;
 mod markers;
 mod members;
+mod mutated;
 mod reading;
 mod recovery;
 mod security;
@@ -84,6 +85,7 @@ pub fn all() -> Vec<&'static Scenario> {
         admin::ALL,
         security::ALL,
         upstream::ALL,
+        mutated::ALL,
     ];
     areas.into_iter().chain(tables::ALL).chain(stricter::ALL).flatten().copied().collect()
 }

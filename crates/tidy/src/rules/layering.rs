@@ -24,23 +24,34 @@ const EDGES: [(&str, &[&str]); 12] = [
     ("xtask", &[]),
 ];
 
-/// The feature that lets tests drop a rule, and the one manifest that may name it.
-const SWITCHES: &str = "dropped-rules";
-const SWITCHES_OF: &str = "crates/eos/Cargo.toml";
+/// Features that let tests break a rule, and the one manifest that defines each.
+const SWITCHES: [(&str, &str); 2] =
+    [("dropped-rules", "crates/eos/Cargo.toml"), ("mutations", "crates/types/Cargo.toml")];
+
+/// The one place besides that may turn them on: a feature of the binary, for `cargo xtask mutations` alone.
+const BROKEN_BINARY: (&str, &str) = ("crates/server/Cargo.toml", "mutations = [");
 
 /// What the tests of the crates above the core may use besides.
 const TEST_TOOLS: [&str; 2] = ["certify", "sim"];
 
 pub(super) fn edges(tree: &Tree) -> Vec<Violation> {
     let mut found: Vec<_> = manifests(tree).flat_map(|(file, name)| forbidden_edges(file, name)).collect();
-    let others =
-        tree.files().iter().filter(|file| file.path.ends_with("Cargo.toml") && file.path != SWITCHES_OF);
-    let message = "switches that drop rules are for the core's own tests: no crate may turn them on";
-    for file in others {
-        let lines = file.lines().filter(|(_, text)| text.contains(SWITCHES));
-        found.extend(lines.map(|(line, _)| at(file, line, Rule::Layering, message)));
-    }
+    let manifests = tree.files().iter().filter(|file| file.path.ends_with("Cargo.toml"));
+    found.extend(manifests.flat_map(switches_turned_on));
     found
+}
+
+fn switches_turned_on(file: &File) -> Vec<Violation> {
+    let message =
+        "switches that break rules are for tests: only the binary's feature `mutations` may turn them on";
+    let (binary, feature) = BROKEN_BINARY;
+    let is_turned_on = |text: &str| {
+        let text = text.split('#').next().unwrap_or(text);
+        let named = SWITCHES.iter().any(|(word, of)| text.contains(word) && file.path != *of);
+        named && !(file.path == binary && text.starts_with(feature))
+    };
+    let lines = file.lines().filter(|(_, text)| is_turned_on(text));
+    lines.map(|(line, _)| at(file, line, Rule::Layering, message)).collect()
 }
 
 pub(super) fn lints(tree: &Tree) -> Vec<Violation> {
@@ -138,6 +149,11 @@ mod tests {
         let on = "[dependencies]\nsemel-eos = { workspace = true, features = [\"dropped-rules\"] }\n";
         assert_eq!(found("broker", on), [2]);
         assert!(found("eos", "[features]\ndropped-rules = []\n").is_empty());
+        let feature = "[features]\nmutations = [\"semel-types/mutations\", \"semel-eos/dropped-rules\"]\n";
+        assert!(found("server", feature).is_empty());
+        assert_eq!(found("broker", feature), [2]);
+        assert_eq!(found("server", "[features]\ndefault = [\"mutations\"]\n"), [2]);
+        assert!(found("server", "# mutations are told in src/mutations.rs\n").is_empty());
     }
 
     #[test]

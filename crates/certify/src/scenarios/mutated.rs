@@ -1,0 +1,331 @@
+//! Promises that nobody else's scenario holds a broker to, found by faults that the suite did not notice
+//! (`docs/certify/mutations.md`).
+
+use bytes::Bytes;
+use semel_types::PartitionIndex;
+use semel_wire::{
+    RawLeaderEpoch, RawOffset, WireCode,
+    api::{
+        describe_groups::DescribeGroupsRequest,
+        fetch::{FetchPartition, FetchRequest, FetchTopic},
+        join_group::JoinGroupRequest,
+    },
+};
+
+use crate::{
+    Actor, Member,
+    Outcome::{Abort, Commit},
+    Probe, Scenario,
+    actor::members::join_request,
+    scenario::{Area, Basis, Kept, Needs},
+    session::{Isolation, Place},
+};
+
+/// This file's scenarios.
+pub(super) const ALL: &[&Scenario] = &[&M1, &M2, &M3, &M4, &M5, &M6, &M7, &M8, &M9, &M10, &M11];
+
+const M1: Scenario = Scenario {
+    id: "M1",
+    title: "the epoch in a marker, version 2",
+    promise: "Whoever reads a log can tell which batches of a producer came before a marker and which after it.",
+    source: "KIP-890; KIP-1228",
+    basis: &[Basis::Kip],
+    versions: "transaction.version 2",
+    ..Scenario::kafka(Area::Markers, m1)
+};
+
+fn m1(probe: &mut Probe) -> Kept {
+    probe.needs_version_2()?;
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?.version_2();
+    let mut me = a.init(&probe.id("x"))?;
+    for outcome in [Commit, Abort] {
+        a.produce_when_free(&t, &me, 0, &["a"]).is(0)?;
+        let next = a.end(&me, outcome).is(0)?;
+        a.settles(&t)?;
+        let marker = a.dump(&t)?.pop();
+        let seen = marker.map(|marker| (marker.attributes().is_control(), marker.raw_producer_epoch().0));
+        probe.same("the last batch: a marker, and its epoch", seen, Some((true, me.epoch() + 1)))?;
+        me = next;
+    }
+    Ok(())
+}
+
+const M2: Scenario = Scenario {
+    id: "M2",
+    title: "a group has one leader, and only its members of today commit",
+    promise: "Two consumers never read one partition for one group, and one that is out does not move its position.",
+    source: "kafka.coordinator.group; KAFKA-9365",
+    versions: "JoinGroup 3, OffsetCommit 7",
+    ..Scenario::kafka(Area::Groups, m2)
+};
+
+fn m2(probe: &mut Probe) -> Kept {
+    let (t, g) = (probe.topic()?, probe.group("g"));
+    let (mut one, mut two) = (probe.actor("M1")?, probe.actor("M2")?);
+    let old = one.join_alone(&Member::new(&g))?;
+    two.send_join(&Member::new(&g))?;
+    one.until_not(&[0], |actor| actor.beat(&old)).is(27)?;
+    let first = one.join(&old).is(0)?;
+    let second = two.next_joined(&Member::new(&g)).is(0)?;
+    probe.same(
+        "members that are told to lead",
+        [&first, &second].iter().filter(|one| one.is_leader).count(),
+        1,
+    )?;
+    let (leading, leader, follower) = if first.is_leader {
+        (&mut one, &first.member, &second.member)
+    } else {
+        (&mut two, &second.member, &first.member)
+    };
+    let share = |member: &Member| (member.id.clone(), Bytes::from_static(b"share"));
+    leading.sync(leader, &[share(leader), share(follower)]).is(0)?;
+    leading.commit_as(leader, (&t, 5)).is(0)?;
+    leading.commit_as(&old.under(&leader.id), (&t, 1)).is(22)?;
+    leading.commit_as(&leader.under("nobody"), (&t, 2)).is(25)?;
+    leading.beat(&leader.under("nobody")).is(25)?;
+    leading.group_stands_at(&g, &t, 5)
+}
+
+const M3: Scenario = Scenario {
+    id: "M3",
+    title: "the older of two instances of one static member",
+    promise: "An application that was started twice under one name has one running instance.",
+    source: "KIP-345",
+    basis: &[Basis::Kip],
+    versions: "JoinGroup 5, OffsetCommit 7",
+    ..Scenario::kafka(Area::Groups, m3)
+};
+
+fn m3(probe: &mut Probe) -> Kept {
+    let (t, g) = (probe.topic()?, probe.group("g"));
+    let (mut one, mut two) = (probe.actor("old")?, probe.actor("new")?);
+    let old = one.join_alone(&Member::new(&g).named("i"))?;
+    let new = two.join(&Member::new(&g).named("i")).is(0)?.member;
+    two.sync(&new, &[(new.id.clone(), Bytes::from_static(b"all"))]).is(0)?;
+    one.beat(&old).is(82)?;
+    one.commit_as(&old, (&t, 1)).is(82)?;
+    two.commit_as(&new, (&t, 2)).is(0)?;
+    two.group_stands_at(&g, &t, 2)
+}
+
+/// Sessions may be short.
+const SHORT_SESSIONS: &[(&str, &str)] = &[("group.min.session.timeout.ms", "500")];
+
+const M4: Scenario = Scenario {
+    id: "M4",
+    title: "a member that is silent for longer than its session",
+    promise: "The partitions of a consumer that hangs are given to others.",
+    source: "kafka.coordinator.group",
+    versions: "JoinGroup 3",
+    needs: Needs::Settings(SHORT_SESSIONS),
+    ..Scenario::kafka(Area::Groups, m4)
+};
+
+fn m4(probe: &mut Probe) -> Kept {
+    let g = probe.group("g");
+    let mut silent = probe.actor("silent")?;
+    let request = JoinGroupRequest { session_timeout_ms: 500, ..join_request(&Member::new(&g)) };
+    let answer = silent.until_free(|actor| {
+        actor.ask("JoinGroup with a session of 500 ms", &request, 3, |response| response.error_code)
+    });
+    let joined = answer.is(0)?;
+    let id = joined.member_id.as_str().to_owned();
+    let member = Member { generation: joined.generation_id, id, ..Member::new(&g) };
+    silent.sync(&member, &[(member.id.clone(), Bytes::from_static(b"all"))]).is(0)?;
+    let mut other = probe.actor("other")?;
+    let request = DescribeGroupsRequest { groups: vec![g.as_str().into()], ..Default::default() };
+    probe.eventually("no members", || {
+        let answer = other.ask("DescribeGroups", &request, 4, |response| {
+            response.groups.first().map_or(WireCode(-1), |group| group.error_code)
+        });
+        Ok(answer.is(0)?.groups.iter().all(|group| group.members.is_empty()))
+    })?;
+    silent.beat(&member).is(25)
+}
+
+const M5: Scenario = Scenario {
+    id: "M5",
+    title: "the members of a group after a kill of the broker",
+    promise: "Consumers go on after a restart of the broker with the partitions they had.",
+    source: "kafka.coordinator.group",
+    versions: "SyncGroup 3",
+    needs: Needs::Restart(&[]),
+    ..Scenario::kafka(Area::Groups, m5)
+};
+
+fn m5(probe: &mut Probe) -> Kept {
+    let (t, g) = (probe.topic()?, probe.group("g"));
+    let member = probe.actor("M1")?.join_alone(&Member::new(&g))?;
+    probe.kill()?;
+    probe.restart()?;
+    let mut again = probe.actor("M1 again")?;
+    let share = again.until_free(|actor| actor.sync(&member, &[])).is(0)?;
+    probe.same("what it has", share, Bytes::from_static(b"all"))?;
+    again.commit_as(&member, (&t, 3)).is(0)?;
+    again.group_stands_at(&g, &t, 3)
+}
+
+const M6: Scenario = Scenario {
+    id: "M6",
+    title: "a position committed while a transaction holds an older one",
+    promise: "A position that was set by hand is not undone by a transaction that sent its own before.",
+    source: "KAFKA-8569; kafka.coordinator.group.OffsetMetadataManager",
+    ..Scenario::kafka(Area::Groups, m6)
+};
+
+fn m6(probe: &mut Probe) -> Kept {
+    let (t, g) = (probe.topic()?, probe.group("g"));
+    let mut a = probe.actor("A")?;
+    let me = a.init(&probe.id("x"))?;
+    a.add_offsets(&me, &g)?;
+    a.commit_offset(&me, &g, (&t, 5)).is(0)?;
+    probe.actor("operator")?.commit_group_offset(&g, (&t, 9)).is(0)?;
+    a.end(&me, Commit).is(0)?;
+    a.group_stands_at(&g, &t, 9)
+}
+
+const M7: Scenario = Scenario {
+    id: "M7",
+    title: "offsets of an open transaction across a kill of the broker",
+    promise: "Input is neither read twice nor skipped because the broker was killed before the commit.",
+    source: "KIP-98",
+    basis: &[Basis::Kip],
+    needs: Needs::Restart(&[]),
+    ..Scenario::kafka(Area::Recovery, m7)
+};
+
+fn m7(probe: &mut Probe) -> Kept {
+    let (t, g, h) = (probe.topic()?, probe.group("g"), probe.group("h"));
+    let mut a = probe.actor("A")?;
+    let (me, other) = (a.init(&probe.id("x"))?, a.init(&probe.id("y"))?);
+    for (who, group) in [(&me, &g), (&other, &h)] {
+        a.add_offsets(who, group)?;
+        a.commit_offset(who, group, (&t, 5)).is(0)?;
+    }
+    probe.kill()?;
+    probe.restart()?;
+    let mut a = probe.actor("A again")?;
+    let open = a.until_seen(&g, &t)?;
+    probe.same("a stable position of an open transaction", open, 88)?;
+    a.end(&me, Commit).is(0)?;
+    a.end(&other, Abort).is(0)?;
+    a.group_stands_at(&g, &t, 5)?;
+    a.group_stands_at(&h, &t, -1)
+}
+
+impl Actor {
+    /// The code of a stable OffsetFetch, once the group is loaded.
+    fn until_seen(&mut self, group: &str, place: &Place) -> Kept<i16> {
+        loop {
+            let seen = self.group_offset(group, place, true)?;
+            if !matches!(seen.code, 14..=16) {
+                return Ok(seen.code);
+            }
+        }
+    }
+}
+
+const M8: Scenario = Scenario {
+    id: "M8",
+    title: "a reader with the leader epoch of another time",
+    promise: "A consumer that knows another leader than the broker asks again before it reads what may be gone.",
+    source: "KIP-320",
+    basis: &[Basis::Kip],
+    versions: "Fetch 12",
+    ..Scenario::kafka(Area::Reading, m8)
+};
+
+fn m8(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    a.produce_plain(&t, &["a"]).is_stored_at(0)?;
+    let partition = FetchPartition {
+        partition: PartitionIndex::new(t.index),
+        current_leader_epoch: RawLeaderEpoch(1_000_000),
+        fetch_offset: RawOffset(0),
+        partition_max_bytes: 1 << 20,
+        ..Default::default()
+    };
+    let topics = vec![FetchTopic {
+        topic: t.topic.as_str().into(),
+        partitions: vec![partition],
+        ..Default::default()
+    }];
+    let request = FetchRequest { topics, ..Default::default() };
+    let answer = a.ask("Fetch with leader epoch 1000000", &request, 12, |response| {
+        let mut partitions = response.responses.iter().flat_map(|topic| &topic.partitions);
+        partitions.next().map_or(WireCode(-1), |partition| partition.error_code)
+    });
+    answer.is(75).map(|_| ())
+}
+
+const M9: Scenario = Scenario {
+    id: "M9",
+    title: "records that were deleted are gone",
+    promise: "What an application deleted, say for the sake of somebody's rights, nobody reads any more.",
+    source: "KIP-107",
+    basis: &[Basis::Kip],
+    versions: "DeleteRecords 1, Fetch 12",
+    ..Scenario::kafka(Area::Admin, m9)
+};
+
+fn m9(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    for (offset, value) in [(0, "a"), (1, "b"), (2, "c")] {
+        a.produce_plain(&t, &[value]).is_stored_at(offset)?;
+    }
+    let start = a.delete_records(&t, 2).is(0)?;
+    probe.same("where the log starts", start, 2)?;
+    let seen = a.fetch(&t, 1, Isolation::Uncommitted)?.error_code.get();
+    probe.same("Fetch of a deleted record", seen, 1)?;
+    a.produce_plain(&t, &["d"]).is_stored_at(3)
+}
+
+const M10: Scenario = Scenario {
+    id: "M10",
+    title: "a late copy of Produce",
+    promise: "A record of an aborted transaction that the network held back does not land in the next one.",
+    source: "the connection rule: Produce (S6 and S7 for the coordinator)",
+    ..Scenario::stricter(Area::Coordinator, "0, and the record is committed with the next transaction", m10)
+};
+
+fn m10(probe: &mut Probe) -> Kept {
+    let t = probe.partitions(2)?;
+    let mut left = probe.actor("the connection that was left")?;
+    let mut a = probe.actor("A")?;
+    let me = a.init(&probe.id("x"))?;
+    for (sequence, outcome) in [(0, Abort), (1, Commit)] {
+        a.add(&me, &[&t[0], &t[1]])?;
+        a.produce_when_free(&t[0], &me, sequence, &["a"]).is(0)?;
+        if outcome == Commit {
+            left.produce(&t[1], &me, 0, &["late"]).is_cut()?;
+        }
+        a.end(&me, outcome).is(0)?;
+    }
+    a.reads(&t[0], &["a"])?;
+    a.reads(&t[1], &[])
+}
+
+const M11: Scenario = Scenario {
+    id: "M11",
+    title: "a retry of EndTxn after somebody else has taken the id, version 2",
+    promise: "An instance that lost the answer to its commit does not go on under its successor's identity.",
+    source: "KIP-890",
+    basis: &[Basis::Kip],
+    versions: "transaction.version 2",
+    ..Scenario::kafka(Area::Fencing, m11)
+};
+
+fn m11(probe: &mut Probe) -> Kept {
+    probe.needs_version_2()?;
+    let (t, id) = (probe.topic()?, probe.id("x"));
+    let mut a = probe.actor("A")?.version_2();
+    let me = a.init(&id)?;
+    a.produce_when_free(&t, &me, 0, &["a"]).is(0)?;
+    a.end(&me, Commit).is(0)?;
+    probe.actor("B")?.version_2().init(&id)?;
+    a.end(&me, Commit).is(90)?;
+    a.reads(&t, &["a"])
+}
