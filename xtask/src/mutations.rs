@@ -116,7 +116,7 @@ fn build(project: &Project) -> Result<PathBuf, Outcome> {
     let arguments = ["build", "--profile", "test", "--package", "semel-server", "--features", "mutations"];
     match outcome(project.cargo(&arguments)) {
         Outcome::Passed => {}
-        failed => return Err(failed),
+        failed @ (Outcome::Failed(_) | Outcome::NotRun(_)) => return Err(failed),
     }
     let folder = project.target.join("mutations");
     let server = folder.join("semel");

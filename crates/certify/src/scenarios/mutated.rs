@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&M1, &M2, &M3, &M4, &M5, &M6, &M7, &M8, &M9, &M10, &M11];
+pub(super) const ALL: &[&Scenario] = &[&M1, &M2, &M3, &M4, &M5, &M6, &M7, &M8, &M9, &M10];
 
 const M1: Scenario = Scenario {
     id: "M1",
@@ -53,76 +53,38 @@ fn m1(probe: &mut Probe) -> Kept {
 
 const M2: Scenario = Scenario {
     id: "M2",
-    title: "a group has one leader, and only its members of today commit",
-    promise: "Two consumers never read one partition for one group, and one that is out does not move its position.",
-    source: "kafka.coordinator.group; KAFKA-9365",
-    versions: "JoinGroup 3, OffsetCommit 7",
+    title: "a generation has one leader",
+    promise: "Two consumers never read one partition for one group because both divided it up.",
+    source: "kafka.coordinator.group",
+    versions: "JoinGroup 3",
     ..Scenario::kafka(Area::Groups, m2)
 };
 
 fn m2(probe: &mut Probe) -> Kept {
-    let (t, g) = (probe.topic()?, probe.group("g"));
+    let g = probe.group("g");
     let (mut one, mut two) = (probe.actor("M1")?, probe.actor("M2")?);
     let old = one.join_alone(&Member::new(&g))?;
     two.send_join(&Member::new(&g))?;
     one.until_not(&[0], |actor| actor.beat(&old)).is(27)?;
-    let first = one.join(&old).is(0)?;
-    let second = two.next_joined(&Member::new(&g)).is(0)?;
-    probe.same(
-        "members that are told to lead",
-        [&first, &second].iter().filter(|one| one.is_leader).count(),
-        1,
-    )?;
-    let (leading, leader, follower) = if first.is_leader {
-        (&mut one, &first.member, &second.member)
-    } else {
-        (&mut two, &second.member, &first.member)
-    };
-    let share = |member: &Member| (member.id.clone(), Bytes::from_static(b"share"));
-    leading.sync(leader, &[share(leader), share(follower)]).is(0)?;
-    leading.commit_as(leader, (&t, 5)).is(0)?;
-    leading.commit_as(&old.under(&leader.id), (&t, 1)).is(22)?;
-    leading.commit_as(&leader.under("nobody"), (&t, 2)).is(25)?;
-    leading.beat(&leader.under("nobody")).is(25)?;
-    leading.group_stands_at(&g, &t, 5)
-}
-
-const M3: Scenario = Scenario {
-    id: "M3",
-    title: "the older of two instances of one static member",
-    promise: "An application that was started twice under one name has one running instance.",
-    source: "KIP-345",
-    basis: &[Basis::Kip],
-    versions: "JoinGroup 5, OffsetCommit 7",
-    ..Scenario::kafka(Area::Groups, m3)
-};
-
-fn m3(probe: &mut Probe) -> Kept {
-    let (t, g) = (probe.topic()?, probe.group("g"));
-    let (mut one, mut two) = (probe.actor("old")?, probe.actor("new")?);
-    let old = one.join_alone(&Member::new(&g).named("i"))?;
-    let new = two.join(&Member::new(&g).named("i")).is(0)?.member;
-    two.sync(&new, &[(new.id.clone(), Bytes::from_static(b"all"))]).is(0)?;
-    one.beat(&old).is(82)?;
-    one.commit_as(&old, (&t, 1)).is(82)?;
-    two.commit_as(&new, (&t, 2)).is(0)?;
-    two.group_stands_at(&g, &t, 2)
+    let joined = [one.join(&old).is(0)?, two.next_joined(&Member::new(&g)).is(0)?];
+    let leaders = joined.iter().filter(|one| one.is_leader).count();
+    probe.same("members that are told to lead", leaders, 1)
 }
 
 /// Sessions may be short.
 const SHORT_SESSIONS: &[(&str, &str)] = &[("group.min.session.timeout.ms", "500")];
 
-const M4: Scenario = Scenario {
-    id: "M4",
+const M3: Scenario = Scenario {
+    id: "M3",
     title: "a member that is silent for longer than its session",
     promise: "The partitions of a consumer that hangs are given to others.",
     source: "kafka.coordinator.group",
     versions: "JoinGroup 3",
     needs: Needs::Settings(SHORT_SESSIONS),
-    ..Scenario::kafka(Area::Groups, m4)
+    ..Scenario::kafka(Area::Groups, m3)
 };
 
-fn m4(probe: &mut Probe) -> Kept {
+fn m3(probe: &mut Probe) -> Kept {
     let g = probe.group("g");
     let mut silent = probe.actor("silent")?;
     let request = JoinGroupRequest { session_timeout_ms: 500, ..join_request(&Member::new(&g)) };
@@ -144,17 +106,17 @@ fn m4(probe: &mut Probe) -> Kept {
     silent.beat(&member).is(25)
 }
 
-const M5: Scenario = Scenario {
-    id: "M5",
+const M4: Scenario = Scenario {
+    id: "M4",
     title: "the members of a group after a kill of the broker",
     promise: "Consumers go on after a restart of the broker with the partitions they had.",
     source: "kafka.coordinator.group",
     versions: "SyncGroup 3",
     needs: Needs::Restart(&[]),
-    ..Scenario::kafka(Area::Groups, m5)
+    ..Scenario::kafka(Area::Groups, m4)
 };
 
-fn m5(probe: &mut Probe) -> Kept {
+fn m4(probe: &mut Probe) -> Kept {
     let (t, g) = (probe.topic()?, probe.group("g"));
     let member = probe.actor("M1")?.join_alone(&Member::new(&g))?;
     probe.kill()?;
@@ -166,15 +128,15 @@ fn m5(probe: &mut Probe) -> Kept {
     again.group_stands_at(&g, &t, 3)
 }
 
-const M6: Scenario = Scenario {
-    id: "M6",
+const M5: Scenario = Scenario {
+    id: "M5",
     title: "a position committed while a transaction holds an older one",
     promise: "A position that was set by hand is not undone by a transaction that sent its own before.",
     source: "KAFKA-8569; kafka.coordinator.group.OffsetMetadataManager",
-    ..Scenario::kafka(Area::Groups, m6)
+    ..Scenario::kafka(Area::Groups, m5)
 };
 
-fn m6(probe: &mut Probe) -> Kept {
+fn m5(probe: &mut Probe) -> Kept {
     let (t, g) = (probe.topic()?, probe.group("g"));
     let mut a = probe.actor("A")?;
     let me = a.init(&probe.id("x"))?;
@@ -185,17 +147,17 @@ fn m6(probe: &mut Probe) -> Kept {
     a.group_stands_at(&g, &t, 9)
 }
 
-const M7: Scenario = Scenario {
-    id: "M7",
+const M6: Scenario = Scenario {
+    id: "M6",
     title: "offsets of an open transaction across a kill of the broker",
     promise: "Input is neither read twice nor skipped because the broker was killed before the commit.",
     source: "KIP-98",
     basis: &[Basis::Kip],
     needs: Needs::Restart(&[]),
-    ..Scenario::kafka(Area::Recovery, m7)
+    ..Scenario::kafka(Area::Recovery, m6)
 };
 
-fn m7(probe: &mut Probe) -> Kept {
+fn m6(probe: &mut Probe) -> Kept {
     let (t, g, h) = (probe.topic()?, probe.group("g"), probe.group("h"));
     let mut a = probe.actor("A")?;
     let (me, other) = (a.init(&probe.id("x"))?, a.init(&probe.id("y"))?);
@@ -226,17 +188,17 @@ impl Actor {
     }
 }
 
-const M8: Scenario = Scenario {
-    id: "M8",
+const M7: Scenario = Scenario {
+    id: "M7",
     title: "a reader with the leader epoch of another time",
     promise: "A consumer that knows another leader than the broker asks again before it reads what may be gone.",
     source: "KIP-320",
     basis: &[Basis::Kip],
     versions: "Fetch 12",
-    ..Scenario::kafka(Area::Reading, m8)
+    ..Scenario::kafka(Area::Reading, m7)
 };
 
-fn m8(probe: &mut Probe) -> Kept {
+fn m7(probe: &mut Probe) -> Kept {
     let t = probe.topic()?;
     let mut a = probe.actor("A")?;
     a.produce_plain(&t, &["a"]).is_stored_at(0)?;
@@ -260,17 +222,17 @@ fn m8(probe: &mut Probe) -> Kept {
     answer.is(75).map(|_| ())
 }
 
-const M9: Scenario = Scenario {
-    id: "M9",
+const M8: Scenario = Scenario {
+    id: "M8",
     title: "records that were deleted are gone",
     promise: "What an application deleted, say for the sake of somebody's rights, nobody reads any more.",
     source: "KIP-107",
     basis: &[Basis::Kip],
     versions: "DeleteRecords 1, Fetch 12",
-    ..Scenario::kafka(Area::Admin, m9)
+    ..Scenario::kafka(Area::Admin, m8)
 };
 
-fn m9(probe: &mut Probe) -> Kept {
+fn m8(probe: &mut Probe) -> Kept {
     let t = probe.topic()?;
     let mut a = probe.actor("A")?;
     for (offset, value) in [(0, "a"), (1, "b"), (2, "c")] {
@@ -283,15 +245,15 @@ fn m9(probe: &mut Probe) -> Kept {
     a.produce_plain(&t, &["d"]).is_stored_at(3)
 }
 
-const M10: Scenario = Scenario {
-    id: "M10",
+const M9: Scenario = Scenario {
+    id: "M9",
     title: "a late copy of Produce",
     promise: "A record of an aborted transaction that the network held back does not land in the next one.",
     source: "the connection rule: Produce (S6 and S7 for the coordinator)",
-    ..Scenario::stricter(Area::Coordinator, "0, and the record is committed with the next transaction", m10)
+    ..Scenario::stricter(Area::Coordinator, "0, and the record is committed with the next transaction", m9)
 };
 
-fn m10(probe: &mut Probe) -> Kept {
+fn m9(probe: &mut Probe) -> Kept {
     let t = probe.partitions(2)?;
     let mut left = probe.actor("the connection that was left")?;
     let mut a = probe.actor("A")?;
@@ -308,17 +270,17 @@ fn m10(probe: &mut Probe) -> Kept {
     a.reads(&t[1], &[])
 }
 
-const M11: Scenario = Scenario {
-    id: "M11",
+const M10: Scenario = Scenario {
+    id: "M10",
     title: "a retry of EndTxn after somebody else has taken the id, version 2",
     promise: "An instance that lost the answer to its commit does not go on under its successor's identity.",
     source: "KIP-890",
     basis: &[Basis::Kip],
     versions: "transaction.version 2",
-    ..Scenario::kafka(Area::Fencing, m11)
+    ..Scenario::kafka(Area::Fencing, m10)
 };
 
-fn m11(probe: &mut Probe) -> Kept {
+fn m10(probe: &mut Probe) -> Kept {
     probe.needs_version_2()?;
     let (t, id) = (probe.topic()?, probe.id("x"));
     let mut a = probe.actor("A")?.version_2();

@@ -74,7 +74,9 @@ fn clients_are_told_the_transaction_version_of_the_flag() {
         let mut arguments = vec!["--durability", "memory"];
         arguments.extend(flag.into_iter().flat_map(|level| ["--transaction-version", level]));
         let response = Rig::start(&arguments).client().call(&hello(), 4).expect("it serves");
-        let told = response.finalized_features.first().map(|feature| feature.max_version_level);
+        let mut features = response.finalized_features.iter();
+        let told = features.find(|feature| feature.name.as_str() == "transaction.version");
+        let told = told.map(|feature| feature.max_version_level);
         assert_eq!(told, level, "{flag:?}");
     }
     let refused = run(&["serve", "--transaction-version", "3"], &[]);
