@@ -4,13 +4,18 @@
 //! somebody else runs, with a command that kills and restarts it.
 
 use std::{
-    env, fs, io,
+    env,
+    ffi::OsString,
+    fs, io,
     path::{Path, PathBuf},
     process::{self, Command, Stdio},
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use crate::{Failure, Server, scenario::Kept};
+use crate::{
+    Failure, Server,
+    scenario::{Kept, SmallDisk},
+};
 
 /// A broker that can be killed and restarted.
 pub trait Host: Send {
@@ -75,6 +80,44 @@ impl OwnServers {
         let server = Server::start(&self.program, &directory.0, &arguments)?;
         Ok(OwnServer { server, directory })
     }
+
+    /// Starts one whose directory is a file system in memory, mounted where only the server sees it.
+    ///
+    /// # Errors
+    /// [`Failure::NotRun`] if this system lets nobody mount one here; it does not come up.
+    pub fn start_on(&self, disk: SmallDisk) -> Result<OnSmallDisk, Failure> {
+        let directory = Directory::new()?;
+        let mut refused = String::new();
+        // Root needs no namespace of users, and may have none in a container; everybody else needs it.
+        for flags in [&["--mount"] as &[_], &["--user", "--map-root-user", "--mount"]] {
+            match mounts(&mounting(flags, disk, &directory.0, Path::new("true"))) {
+                Ok(()) => {
+                    let command = mounting(flags, disk, &directory.0, &self.program);
+                    let server = Server::start_behind(&command, &directory.0, &[], &[])?;
+                    return Ok(OnSmallDisk(OwnServer { server, directory }));
+                }
+                Err(said) => refused = said,
+            }
+        }
+        Err(Failure::NotRun(format!("no small file system can be mounted here: {refused}")))
+    }
+}
+
+/// The command that mounts the disk at a directory for itself alone and becomes the program.
+fn mounting(flags: &[&str], disk: SmallDisk, at: &Path, program: &Path) -> Vec<OsString> {
+    let script = "mount -t tmpfs -o \"size=$0m\" tmpfs \"$1\" && shift && exec \"$@\"";
+    let mut command: Vec<OsString> = vec!["unshare".into()];
+    command.extend(flags.iter().map(OsString::from));
+    command.extend(["sh".into(), "-c".into(), script.into(), disk.size_mib.to_string().into()]);
+    command.extend([at.into(), program.into()]);
+    command
+}
+
+/// Runs a mounting command to its end; what it said if it failed.
+fn mounts(command: &[OsString]) -> Result<(), String> {
+    let output = Command::new(&command[0]).args(&command[1..]).output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(said.trim().replace('\n', "; ")) }
 }
 
 /// `KEY=VALUE` of the settings that Semel has.
@@ -119,6 +162,37 @@ impl Host for OwnServer {
     }
 }
 
+/// A `semel serve` on a small file system of its own, which ends with it: it is never killed on purpose.
+pub struct OnSmallDisk(OwnServer);
+
+impl OnSmallDisk {
+    fn refusal() -> Kept {
+        Err(Failure::NotRun("the small disk would be gone with its broker".into()))
+    }
+}
+
+impl Host for OnSmallDisk {
+    fn address(&self) -> String {
+        self.0.address()
+    }
+
+    fn kill(&mut self) -> Kept {
+        Self::refusal()
+    }
+
+    fn restart(&mut self) -> Kept {
+        Self::refusal()
+    }
+
+    fn set(&mut self, _: &[(&str, &str)]) -> Kept {
+        Self::refusal()
+    }
+
+    fn wipe(&mut self) -> Kept {
+        Self::refusal()
+    }
+}
+
 /// A directory that is removed with what is in it.
 struct Directory(PathBuf);
 
@@ -143,7 +217,8 @@ impl Drop for Directory {
 ///
 /// The command is given one of these words, and `CERTIFY_BOOTSTRAP` in its environment; it returns once it is done:
 /// `kill` (SIGKILL the broker), `restart` (start it again on the same data, as it was set before, until it serves),
-/// `wipe` (kill it, start it on an empty directory), `settings KEY=VALUE ...` (restart it with these settings besides its own; with none: with its own).
+/// `wipe` (kill it, start it on an empty directory), `small-disk MIB` (kill it, start it on an empty file system of that
+/// size, which is gone with it: `kill` and `restart` bring back what was before), `settings KEY=VALUE ...` (restart it with these settings besides its own; with none: with its own).
 #[derive(Clone, Debug)]
 pub struct Commanded {
     command: String,
@@ -164,6 +239,14 @@ impl Commanded {
     pub fn restart_with(&self, settings: &[(&str, &str)]) -> Kept {
         let pairs: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.run(&[&["settings"], pairs.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat())
+    }
+
+    /// Kills it and starts it on a small file system.
+    ///
+    /// # Errors
+    /// The command failed, or does not know the word.
+    pub fn start_on(&self, disk: SmallDisk) -> Kept {
+        self.run(&["small-disk", &disk.size_mib.to_string()])
     }
 
     fn run(&self, words: &[&str]) -> Kept {

@@ -76,7 +76,22 @@ impl Server {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self, ServerError> {
-        let mut all: Vec<OsString> = vec!["serve".into(), "--data-dir".into(), data_dir.into()];
+        Self::start_behind(&[program.into()], data_dir, arguments, environment)
+    }
+
+    /// As [`Server::start_with`]; the command ends with the program, before which stands what becomes it (`exec`).
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub(crate) fn start_behind(
+        command: &[OsString],
+        data_dir: &Path,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<Self, ServerError> {
+        let (program, before) = command.split_first().expect("a command has a program");
+        let mut all = before.to_vec();
+        all.extend(["serve".into(), "--data-dir".into(), data_dir.into()]);
         all.extend(arguments.iter().map(OsString::from));
         let listen = all.len() + 1;
         all.extend(["--listen".into(), "127.0.0.1:0".into()]);
@@ -85,7 +100,7 @@ impl Server {
         }
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (child, lines) = spawn(program.as_os_str(), &all, &environment)?;
+        let (child, lines) = spawn(program, &all, &environment)?;
         let (program, address, admin) = (program.into(), String::new(), String::new());
         let mut server = Self { program, arguments: all, environment, address, admin, child, lines };
         server.wait_ready()?;

@@ -18,9 +18,9 @@ use std::{
 use crate::{
     Failure, Probe,
     answer::Step,
-    host::{Commanded, Host, OwnServer, OwnServers},
+    host::{Commanded, Host, OwnServers},
     probe::wait_until_serving,
-    scenario::{Kept, Needs, Scenario, Settings},
+    scenario::{Kept, Needs, Scenario, Settings, SmallDisk},
 };
 
 /// How a scenario ended.
@@ -116,7 +116,7 @@ impl Job<'_> {
     /// A broker of somebody else's may take a quarter of a minute to come up again, several times.
     const fn patience(&self) -> u32 {
         match self.ground {
-            Ground::Shared(_) | Ground::Fresh(..) => 1,
+            Ground::Shared(_) | Ground::Fresh(..) | Ground::Small(..) => 1,
             Ground::Commanded(_) => 4,
         }
     }
@@ -129,6 +129,8 @@ enum Ground<'a> {
     Shared(&'a str),
     /// On a server started for it.
     Fresh(&'a OwnServers, Settings),
+    /// On a server started for it on a small disk.
+    Small(&'a OwnServers, SmallDisk),
     /// Alone on a broker that is killed by command.
     Commanded(&'a Commanded),
 }
@@ -145,6 +147,7 @@ fn run_on_own(plan: &Plan, servers: &OwnServers, progress: Progress<'_>) -> Kept
             Needs::Settings(settings) | Needs::Restart(settings) => {
                 first.push_back(Job { scenario, ground: Ground::Fresh(servers, settings) });
             }
+            Needs::SmallDisk(disk) => first.push_back(Job { scenario, ground: Ground::Small(servers, disk) }),
         }
     }
     first.append(&mut then);
@@ -167,6 +170,10 @@ fn run_on_listening(
         return Ok(findings);
     };
     let commanded = Commanded::new(command, address);
+    for (scenario, disk) in bound.iter().filter_map(|scenario| Some((*scenario, disk_of(scenario)?))) {
+        findings.push(play_on_small_disk(scenario, disk, &commanded, plan, progress)?);
+    }
+    let bound: Vec<_> = bound.into_iter().filter(|scenario| disk_of(scenario).is_none()).collect();
     let mut settings: Vec<Settings> = bound.iter().map(|scenario| settings_of(scenario)).collect();
     settings.sort_unstable();
     settings.dedup();
@@ -196,9 +203,46 @@ fn run_on_listening(
 
 const fn settings_of(scenario: &Scenario) -> Settings {
     match scenario.needs {
-        Needs::Nothing => &[],
+        Needs::Nothing | Needs::SmallDisk(_) => &[],
         Needs::Settings(settings) | Needs::Restart(settings) => settings,
     }
+}
+
+const fn disk_of(scenario: &Scenario) -> Option<SmallDisk> {
+    match scenario.needs {
+        Needs::SmallDisk(disk) => Some(disk),
+        Needs::Nothing | Needs::Settings(_) | Needs::Restart(_) => None,
+    }
+}
+
+/// Runs a scenario on a broker that is started on a small disk by command, and brings the broker back as it was.
+fn play_on_small_disk(
+    scenario: &'static Scenario,
+    disk: SmallDisk,
+    commanded: &Commanded,
+    plan: &Plan,
+    progress: Progress<'_>,
+) -> Kept<Finding> {
+    // The scenario must not meet the broker on its usual disk: it is brought up here or not at all.
+    let started = commanded.start_on(disk).and_then(|()| wait_until_serving(&commanded.address()));
+    let finding = match started {
+        Ok(()) => {
+            let job = Job { scenario, ground: Ground::Commanded(commanded) };
+            let finding = play(&job, plan.limit);
+            progress(&finding);
+            finding
+        }
+        Err(failure) => {
+            let reason = format!("the restart command starts no broker on a small disk: {failure}");
+            not_run(scenario, &reason, progress)
+        }
+    };
+    let mut broker = commanded.clone();
+    // A full disk may have ended it already.
+    let _: Kept = broker.kill();
+    broker.restart()?;
+    wait_until_serving(&broker.address())?;
+    Ok(finding)
 }
 
 fn not_run(scenario: &'static Scenario, reason: &str, progress: Progress<'_>) -> Finding {
@@ -240,6 +284,7 @@ fn play(job: &Job<'_>, limit: Duration) -> Finding {
             let (verdict, steps) = watch(job.scenario, probe, limit * job.patience());
             (plainly(verdict, &own), steps.into_iter().map(|step| step.without(&own)).collect())
         }
+        Err(Failure::NotRun(reason)) => (Verdict::NotRun(reason), Vec::new()),
         Err(failure) => (Verdict::Broken(failure), Vec::new()),
     };
     Finding { scenario: job.scenario, verdict, steps, took: started.elapsed() }
@@ -265,13 +310,16 @@ fn probe_for(job: &Job<'_>) -> Kept<Probe> {
             wait_until_serving(&commanded.address())?;
             Probe::new(&prefix, &commanded.address(), Some(Box::new(commanded.clone())))
         }
-        Ground::Fresh(servers, settings) => {
-            let server: OwnServer = servers.start(settings)?;
-            let address = server.address();
-            wait_until_serving(&address)?;
-            Probe::new(&prefix, &address, Some(Box::new(server)))
-        }
+        Ground::Fresh(servers, settings) => probe_of_own(&prefix, servers.start(settings)?),
+        Ground::Small(servers, disk) => probe_of_own(&prefix, servers.start_on(disk)?),
     }
+}
+
+/// A probe at a server of its own, which ends with the probe.
+fn probe_of_own(prefix: &str, server: impl Host + 'static) -> Kept<Probe> {
+    let address = server.address();
+    wait_until_serving(&address)?;
+    Probe::new(prefix, &address, Some(Box::new(server)))
 }
 
 /// Starts all names of a scenario in this run.

@@ -133,6 +133,16 @@ pub enum Needs {
     Settings(Settings),
     /// A broker of its own with these settings, to be killed and restarted ([`Probe::kill`], [`Probe::restart`]).
     Restart(Settings),
+    /// A broker of its own whose data lives on a file system of this many MiB and nothing else: to be filled, not to be
+    /// killed, for what was written goes with it.
+    SmallDisk(SmallDisk),
+}
+
+/// The size of a file system that a scenario fills, in MiB (1,048,576 bytes); at least what the broker needs to start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SmallDisk {
+    /// MiB.
+    pub size_mib: u32,
 }
 
 /// A scenario.

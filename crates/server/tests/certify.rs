@@ -49,6 +49,36 @@ fn a_scenario_that_needs_a_restart_is_not_run_without_the_command() {
 }
 
 #[test]
+fn a_small_disk_is_mounted_for_semel_or_the_reason_is_told() {
+    let output = certify(&["--own-server", "--strict", "--only", "B84", "--json"]);
+    let run = json(&output);
+    let found = &run["scenarios"][0];
+    if found["verdict"] == "not run" {
+        let reason = found["reason"]["text"].as_str().expect("a text");
+        assert!(reason.contains("no small file system can be mounted here"), "{run}");
+    } else {
+        assert_eq!((&found["verdict"], output.status.code()), (&"kept".into(), Some(0)), "{run}");
+    }
+}
+
+#[test]
+fn a_restart_command_without_the_word_for_a_small_disk_fills_no_disk() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let server = semel_certify::Server::start(env!("CARGO_BIN_EXE_semel").as_ref(), directory.path(), &[])
+        .expect("it starts");
+    for (command, word) in [("false", "starts no broker on a small disk"), ("true", "it is not on it")] {
+        let script = directory.path().join("command");
+        std::fs::write(&script, format!("[ $1 = small-disk ] && exec {command}\ntrue\n")).expect("a script");
+        let command = format!("sh {}", script.display());
+        let bootstrap = ["--bootstrap", server.address(), "--restart-command", &command];
+        let run = json(&certify(&[&bootstrap[..], &["--only", "B84", "--json"]].concat()));
+        let found = &run["scenarios"][0];
+        assert_eq!(found["verdict"], "not run", "{run}");
+        assert!(found["reason"]["text"].as_str().expect("a text").contains(word), "{run}");
+    }
+}
+
+#[test]
 fn wrong_usage_is_2_and_nobody_there_is_3() {
     assert_eq!(certify(&["--only", "no-such-scenario"]).status.code(), Some(2));
     assert_eq!(certify(&["--no-such-flag"]).status.code(), Some(2));

@@ -32,6 +32,7 @@ pub fn head(scenario: &Scenario) -> Value {
         Needs::Nothing => ("nothing", &[] as &[_]),
         Needs::Settings(settings) => ("settings", settings),
         Needs::Restart(settings) => ("restart", settings),
+        Needs::SmallDisk(_) => ("small disk", &[] as &[_]),
     };
     let settings: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     json!({

@@ -42,8 +42,8 @@ const AFTER_HELP: &str = "Examples:
   semel certify --restart-command ./restart --junit report.xml
 
 The restart command is called with one more word, `kill` (SIGKILL the broker), `restart` (start it again on the same
-data), `wipe` (kill it, start it on an empty directory) or `settings KEY=VALUE ...` (restart it with these settings, with
-none: with its own), and CERTIFY_BOOTSTRAP in its environment; it returns once that is done. Without it the scenarios that need it are not run, and said so.
+data), `wipe` (kill it, start it on an empty directory), `small-disk MIB` (kill it, start it on an empty file system of
+that size) or `settings KEY=VALUE ...` (restart it with these settings, with none: with its own), and CERTIFY_BOOTSTRAP in its environment; it returns once that is done. Without it the scenarios that need it are not run, and said so.
 
 Exit status: 0 all of Kafka's promises are kept (with --strict the stricter ones, too), 1 one is broken, 2 wrong usage,
 3 the broker cannot be reached.";
