@@ -80,6 +80,14 @@ pub struct Plan {
     pub jobs: usize,
     /// Longest time of one.
     pub limit: Duration,
+    /// When none is begun any more; those that are left are not run.
+    pub last_start: Option<Instant>,
+}
+
+impl Plan {
+    fn is_over(&self) -> bool {
+        self.last_start.is_some_and(|last| Instant::now() > last)
+    }
 }
 
 /// Runs a plan; `progress` hears of each scenario as it ends. The findings are in the order of the plan.
@@ -103,6 +111,9 @@ fn wait_until_answering(address: &str) -> Kept {
     crate::Client::connect(address)?;
     wait_until_serving(address)
 }
+
+/// Why a scenario was not begun.
+const OUT_OF_TIME: &str = "the time for the whole run was over";
 
 type Progress<'a> = &'a (dyn Fn(&Finding) + Sync);
 
@@ -261,8 +272,13 @@ fn work_off(jobs: VecDeque<Job<'_>>, plan: &Plan, threads: usize, progress: Prog
             scope.spawn(|| {
                 loop {
                     let Some(job) = lock(&jobs).pop_front() else { return };
-                    let finding = play(&job, plan.limit);
-                    progress(&finding);
+                    let finding = if plan.is_over() {
+                        not_run(job.scenario, OUT_OF_TIME, progress)
+                    } else {
+                        let finding = play(&job, plan.limit);
+                        progress(&finding);
+                        finding
+                    };
                     lock(&findings).push(finding);
                 }
             });

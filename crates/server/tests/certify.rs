@@ -79,6 +79,14 @@ fn a_restart_command_without_the_word_for_a_small_disk_fills_no_disk() {
 }
 
 #[test]
+fn what_is_not_begun_in_time_is_not_run() {
+    let output = certify(&["--own-server", "--strict", "--only", "B01", "--within", "0", "--json"]);
+    let run = json(&output);
+    assert_eq!(run["scenarios"][0]["verdict"], "not run", "{run}");
+    assert!(run["scenarios"][0]["reason"]["text"].as_str().expect("a text").contains("time"), "{run}");
+}
+
+#[test]
 fn wrong_usage_is_2_and_nobody_there_is_3() {
     assert_eq!(certify(&["--only", "no-such-scenario"]).status.code(), Some(2));
     assert_eq!(certify(&["--no-such-flag"]).status.code(), Some(2));

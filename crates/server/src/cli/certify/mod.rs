@@ -12,7 +12,7 @@ use std::{
     env, fs, io,
     io::IsTerminal,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use clap::Args;
@@ -79,6 +79,9 @@ pub struct Certify {
     /// Longest time of one scenario, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
+    /// Begin no scenario after so many seconds; those that are left are not run, and said so.
+    #[arg(long, value_name = "SECONDS")]
+    within: Option<u64>,
     /// Show the last exchanges of every broken promise.
     #[arg(long)]
     steps: bool,
@@ -152,7 +155,8 @@ impl Certify {
             let address = self.bootstrap.clone();
             Target::Listening { address, restart_command: self.restart_command.clone() }
         };
-        Ok(Plan { scenarios, target, jobs: self.jobs, limit: Duration::from_secs(self.limit) })
+        let last_start = self.within.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        Ok(Plan { scenarios, target, jobs: self.jobs, limit: Duration::from_secs(self.limit), last_start })
     }
 
     /// Prints the report and writes the files; the exit status.
