@@ -43,12 +43,14 @@ pub fn parse_span(text: &str) -> Result<DurationMs, String> {
     if text.trim().is_empty() { Err(wrong()) } else { Ok(DurationMs::from_ms(total_ms)) }
 }
 
-/// Reads a time in UTC, `2026-11-29T12:00:00Z`, with or without milliseconds, `Z` or time of day.
+/// Reads a time in UTC since 1970, `2026-11-29T12:00:00Z`, with or without milliseconds, `Z` or time of day. An earlier
+/// one is refused: Kafka's ListOffsets gives negative timestamps meanings of their own.
 ///
 /// # Errors
 /// What was expected.
 pub fn parse_time(text: &str) -> Result<WallTime, String> {
-    let wrong = || format!("{text:?} is no time in UTC (examples: 2026-11-29T12:00:00Z, 2026-11-29)");
+    let wrong =
+        || format!("{text:?} is no time in UTC since 1970 (examples: 2026-11-29T12:00:00Z, 2026-11-29)");
     let (date, time) = text.trim().trim_end_matches('Z').split_once('T').unwrap_or((text.trim(), "0:0:0"));
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
     let numbers = |text: &str, by| -> Option<[i64; 3]> {
@@ -57,15 +59,28 @@ pub fn parse_time(text: &str) -> Result<WallTime, String> {
     };
     let [year, month, day] = numbers(date, '-').ok_or_else(wrong)?;
     let [hour, minute, second] = numbers(time, ':').ok_or_else(wrong)?;
-    let ms: i64 = format!("{fraction:0<3}").get(..3).and_then(|ms| ms.parse().ok()).ok_or_else(wrong)?;
+    let ms: u16 = format!("{fraction:0<3}").get(..3).and_then(|ms| ms.parse().ok()).ok_or_else(wrong)?;
     let sane = (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..=9999).contains(&year)
+        && (1970..=9999).contains(&year)
+        && (1..=month_days(year, month)).contains(&day)
         && (0..24).contains(&hour)
         && (0..60).contains(&minute)
         && (0..61).contains(&second);
+    if !sane {
+        return Err(wrong());
+    }
     let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    if sane { Ok(WallTime::from_ms(seconds * 1_000 + ms)) } else { Err(wrong()) }
+    Ok(WallTime::from_ms(seconds * 1_000 + i64::from(ms)))
+}
+
+/// Days of a month of the Gregorian calendar.
+const fn month_days(year: i64, month: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
 }
 
 /// Days from 1970 to a date of the Gregorian calendar; years begin in March, so that a leap day is the last.
@@ -95,6 +110,24 @@ mod tests {
         for text in ["", "now", "2026-13-01", "2026-11-29T24:00:00Z", "2026-11-29T12:00", "1-2"] {
             assert!(parse_time(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_day_that_is_in_no_calendar_is_no_time() {
+        for text in ["2026-02-29", "2026-02-30", "2026-11-31", "2026-04-31", "2100-02-29", "2026-01-32"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+        for text in ["2028-02-29", "2000-02-29", "2026-11-30", "2026-12-31"] {
+            assert!(parse_time(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_before_1970_is_refused_since_negative_timestamps_mean_something_else_to_list_offsets() {
+        for text in ["1969-12-31T23:59:59.999Z", "1960-01-01", "0000-01-01", "1970-01-01T00:00:00.-1"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+        assert_eq!(parse_time("1970-01-01"), Ok(WallTime::from_ms(0)));
     }
 
     #[test]
