@@ -28,7 +28,7 @@ pub use group::{Group, Kind, StoredOffset};
 pub use membership::{MemberId, Membership, Seat};
 pub use refusal::{Member, Refusal};
 pub use state::{State, Violation};
-pub use volatile::{Change, Live, Pulse, Volatile, Waiter};
+pub use volatile::{Change, Live, Pulse, Sessions, Volatile, Waiter};
 
 #[cfg(test)]
 mod tests;

@@ -138,16 +138,18 @@ pub enum Pulse {
 
 impl Pulse {
     /// As after a start at `now`; none for a group without members.
-    fn of(kind: &Kind, session: DurationMs, now: Now) -> Option<Self> {
+    fn of(kind: &Kind, sessions: Sessions, now: Now) -> Option<Self> {
         match kind {
             Kind::Classic(membership) if membership.is_empty() => None,
             Kind::Classic(membership) => Some(Self::Classic(Arc::new(Live::of(membership, now)))),
             Kind::Consumer(roster) if roster.is_empty() => None,
             Kind::Consumer(roster) => {
-                Some(Self::Consumer(Arc::new(consumer::Live::of(roster, session, now))))
+                Some(Self::Consumer(Arc::new(consumer::Live::of(roster, sessions.consumer, now))))
             }
             Kind::Streams(roster) if roster.is_empty() => None,
-            Kind::Streams(roster) => Some(Self::Streams(Arc::new(streams::Live::of(roster, now)))),
+            Kind::Streams(roster) => {
+                Some(Self::Streams(Arc::new(streams::Live::of(roster, sessions.streams, now))))
+            }
         }
     }
 
@@ -213,6 +215,16 @@ pub enum Change {
     },
 }
 
+/// How long the members of a group may be silent, by the kind that the group is of. Members of the classic protocol say so
+/// themselves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sessions {
+    /// In a consumer group.
+    pub consumer: DurationMs,
+    /// In a streams group.
+    pub streams: DurationMs,
+}
+
 /// The volatile side of every group. A clone shares everything.
 #[derive(Clone, Debug, Default)]
 pub struct Volatile {
@@ -226,12 +238,12 @@ pub struct Volatile {
 }
 
 impl Volatile {
-    /// As after a start at `now`; `session` is that of members of consumer groups.
+    /// As after a start at `now`: every member has the whole of its session before it. `sessions` tells those of a group.
     #[must_use]
-    pub fn start(state: &State, session: DurationMs, now: Now) -> Self {
+    pub fn start(state: &State, sessions: impl Fn(&GroupId) -> Sessions, now: Now) -> Self {
         let mut volatile = Self::default();
         for (id, group) in state.groups() {
-            if let Some(pulse) = Pulse::of(group.kind(), session, now) {
+            if let Some(pulse) = Pulse::of(group.kind(), sessions(id), now) {
                 volatile.set(id.clone(), pulse);
             }
         }

@@ -6,7 +6,7 @@ use semel_events::{
     Blob, CommittedOffset, Event, GroupAssigned, GroupAssignment, GroupGenerationStarted, GroupMember,
     GroupProtocol, OffsetsCommitted,
 };
-use semel_groups::{State, Volatile};
+use semel_groups::{Sessions, State, Volatile};
 use semel_types::{DurationMs, GroupId, LogSequence, Now, Offset, PartitionHandle};
 
 const GROUPS: u64 = 10_000;
@@ -71,7 +71,8 @@ fn cost(with_member: bool) -> u64 {
             state.apply(sequence, &event);
         }
     }
-    let volatile = Volatile::start(&state, DurationMs::from_ms(45_000), NOW);
+    let session = DurationMs::from_ms(45_000);
+    let volatile = Volatile::start(&state, |_| Sessions { consumer: session, streams: session }, NOW);
     let bytes = resident_bytes().saturating_sub(before) / GROUPS;
     // What is measured must not be freed before.
     std::mem::forget(black_box((state, volatile)));

@@ -13,9 +13,9 @@ mod step;
 use std::sync::{Arc, Weak};
 
 use semel_eos::{Volatile, txn};
-use semel_groups::{classic, consumer, streams};
+use semel_groups::{Sessions, classic, consumer, streams};
 use semel_log::{Proposal, Room, RoomClass, SnapshotSource};
-use semel_types::{ConnectionNumber, Context, DurationMs, LogSequence, Now, RequestToken};
+use semel_types::{ConnectionNumber, Context, DurationMs, GroupId, LogSequence, Now, RequestToken};
 
 pub(crate) use step::{Asker, Step};
 
@@ -24,7 +24,7 @@ use crate::{
     call::{Answer, Input, Inspection, NodeReply, NodeRequest, Outputs},
     inquiry::StateCall,
     room::RoomKeeper,
-    settings::{Limits, Settings},
+    settings::{Limits, Settings, group::GroupLimits},
     state::State,
 };
 
@@ -123,8 +123,7 @@ impl Node {
     ///
     /// `may_have_lost_writes`: the last stop was not clean and durability was `interval`. `software` names this build.
     pub fn start(&mut self, context: &Context, may_have_lost_writes: bool, software: &str) -> Outputs {
-        let session = self.group_settings.session_timeout;
-        self.groups = semel_groups::Volatile::start(&self.state.groups, session, context.now);
+        self.groups = semel_groups::Volatile::start(&self.state.groups, |id| self.sessions(id), context.now);
         self.walk = retention::Walk::new(context.now, self.settings.offsets_retention_check_interval());
         let events = txn::start(&self.state.eos, context, may_have_lost_writes, software);
         let settings = Arc::clone(&self.settings);
@@ -134,6 +133,12 @@ impl Node {
         let mut proposal = step.finish().unwrap_or_default();
         proposal.sync_now = true;
         Outputs { fences, ..self.outputs(context, Some(proposal)) }
+    }
+
+    /// How long members of this group may be silent.
+    fn sessions(&self, group: &GroupId) -> Sessions {
+        let limits = GroupLimits::of(self.state.group_settings.of(group), &self.settings);
+        Sessions { consumer: limits.consumer_session_timeout, streams: limits.streams_session_timeout }
     }
 
     /// One step. Never blocks; a request's work is bounded by its own size.

@@ -192,6 +192,31 @@ fn a_silent_member_is_gone_after_its_session() {
     assert_eq!((group.group_state.as_str(), group.members.len()), ("Empty", 0));
 }
 
+#[test]
+fn after_a_restart_a_silent_member_is_gone_after_the_session_of_its_group() {
+    let mut broker = broker();
+    beat(&mut broker, &joining("a"));
+    let config = IncrementallyAlterableConfig {
+        name: text("streams.session.timeout.ms"),
+        config_operation: 0,
+        value: Some(text("50000")),
+    };
+    let resource = IncrementalAlterConfigsResource {
+        resource_type: RESOURCE_GROUP,
+        resource_name: text("app"),
+        configs: vec![config],
+    };
+    let request = IncrementalAlterConfigsRequest { resources: vec![resource], validate_only: false };
+    let on = broker.connect();
+    let answer: IncrementalAlterConfigsResponse = broker.ask(on, 1, &request).answer();
+    assert_eq!(answer.responses[0].error_code.get(), 0);
+    broker.restart();
+    broker.pass(49_999);
+    assert_eq!(describe(&mut broker, "app").members.len(), 1);
+    broker.pass(1);
+    assert_eq!(describe(&mut broker, "app").members.len(), 0);
+}
+
 fn commit(broker: &mut Broker, id: &str, member_epoch: i32) -> i16 {
     let on = broker.connect();
     let stamp = broker.init(on, "tx", 60_000);

@@ -8,9 +8,6 @@ use semel_types::{DurationMs, Now};
 use super::{Roster, Seat, TaskId};
 use crate::{MemberId, history::Causes};
 
-/// Session of members until they are first heard of after a start.
-const FIRST_SESSION: DurationMs = DurationMs::from_ms(45_000);
-
 /// How far a member has read the changelogs of its stores, summed up for each task.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Offsets {
@@ -40,10 +37,10 @@ pub struct Live {
 
 impl Live {
     /// As after a start: everybody's time starts anew; stores are told of again.
-    pub(crate) fn of(roster: &Roster, now: Now) -> Self {
+    pub(crate) fn of(roster: &Roster, session: DurationMs, now: Now) -> Self {
         let mut live = Self::default();
         for (id, seat) in roster.seats() {
-            live.sessions.insert(Arc::clone(id), now.plus(FIRST_SESSION));
+            live.sessions.insert(Arc::clone(id), now.plus(session));
             live.watch_revocation(id, seat, now);
         }
         live

@@ -24,7 +24,7 @@ use semel_types::{
 };
 
 use super::*;
-use crate::{Group, State, Volatile};
+use crate::{Group, Sessions, State, Volatile};
 
 pub(super) fn name(text: &str) -> Arc<str> {
     Arc::from(text)
@@ -174,7 +174,9 @@ impl World {
         let kind = |state: &State| state.group(&Self::group()).map(|group| group.kind().clone());
         assert_eq!(kind(&back), kind(&self.state), "a snapshot holds the whole group");
         self.state = back;
-        self.volatile = Volatile::start(&self.state, self.settings.session_timeout, self.now);
+        let session = self.settings.session_timeout;
+        let sessions = Sessions { consumer: session, streams: session };
+        self.volatile = Volatile::start(&self.state, |_| sessions, self.now);
     }
 
     pub(super) fn phase(&self) -> Phase {
