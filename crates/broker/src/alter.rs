@@ -123,7 +123,7 @@ impl Resource {
         Ok(given)
     }
 
-    /// The value of a setting after a change; `None` for the default.
+    /// The value of a setting after a change; `None` for the default, of a name that there is not too, as in Kafka.
     fn value(
         &self,
         step: &Step<'_>,
@@ -131,13 +131,13 @@ impl Resource {
         name: &str,
         change: &Change<'_>,
     ) -> Result<Option<String>, Refused> {
-        let Some(definition) = self.definition(name) else {
-            return refuse(
-                ErrorCode::InvalidConfig,
-                SettingError::Unknown { name: name.to_owned() }.to_string(),
-            );
-        };
         let list = || {
+            let Some(definition) = self.definition(name) else {
+                return refuse(
+                    ErrorCode::InvalidConfig,
+                    SettingError::Unknown { name: name.to_owned() }.to_string(),
+                );
+            };
             if !matches!(definition.definition.kind, Kind::List(_)) {
                 return refuse(ErrorCode::InvalidConfig, format!("{name} is no list"));
             }
@@ -162,9 +162,12 @@ impl Resource {
         }
     }
 
-    /// A member has to be heard of more than once in a session.
+    /// A topic's settings must not contradict each other; a member has to be heard of more than once in a session.
     fn check_together(&self, step: &Step<'_>, given: &[Setting]) -> Result<(), Refused> {
-        let Self::Group(_) = self else { return Ok(()) };
+        if let Self::Topic(_) = self {
+            let checked = topic::check_together(given, step.settings);
+            return checked.map_err(|error| (ErrorCode::InvalidConfig, error));
+        }
         let limits = group::GroupLimits::of(given, step.settings);
         let pairs = [
             ("consumer", limits.consumer_heartbeat_interval, limits.consumer_session_timeout),

@@ -25,7 +25,7 @@ use crate::{
     call::Asked,
     common::{COORDINATOR_BYTES, ITEM_BYTES, message, no_room_or, room},
     node::{Handled, Step},
-    settings::topic::{TOPIC, check, effective},
+    settings::topic::{TOPIC, check, check_together, effective},
     topic_name,
 };
 
@@ -105,7 +105,7 @@ fn plan(step: &Step<'_>, topic: &CreatableTopic, repeated: bool, left: u32) -> R
             format!("a request makes at most {PARTITIONS_PER_REQUEST_MAX} partitions"),
         );
     }
-    let settings = settings(topic)?;
+    let settings = settings(step, topic)?;
     Ok(Plan { name: TopicName::new(&topic.name), partitions, settings })
 }
 
@@ -167,7 +167,7 @@ fn assigned(assignments: &[CreatableAssignment], node_id: i32) -> Result<u32, Re
 }
 
 /// The settings given; of one given twice the last counts, as in Kafka.
-fn settings(topic: &CreatableTopic) -> Result<Vec<Setting>, Refused> {
+fn settings(step: &Step<'_>, topic: &CreatableTopic) -> Result<Vec<Setting>, Refused> {
     let mut settings = BTreeMap::new();
     for config in &topic.configs {
         let Some(value) = config.value.as_deref() else {
@@ -178,7 +178,11 @@ fn settings(topic: &CreatableTopic) -> Result<Vec<Setting>, Refused> {
         }
         settings.insert(config.name.as_str().to_owned(), value.to_owned());
     }
-    Ok(settings.into_iter().map(|(name, value)| Setting { name, value }).collect())
+    let settings: Vec<_> = settings.into_iter().map(|(name, value)| Setting { name, value }).collect();
+    match check_together(&settings, step.settings) {
+        Ok(()) => Ok(settings),
+        Err(error) => refuse(ErrorCode::InvalidConfig, error),
+    }
 }
 
 fn created(step: &mut Step<'_>, plan: Plan, validate_only: bool) -> CreatedTopic {

@@ -2,8 +2,9 @@
 //!
 //! Behaviour: changes single settings of topics (type 2) and groups (type 32); each resource is judged by itself and
 //! changed whole or not at all. A resource or a setting named twice is 42, and so are an unknown operation, a missing
-//! value and a broker, whose settings are given at its start; an unknown topic is 3, an unknown setting, a bad value and
-//! APPEND or SUBTRACT on what is no list 40. A group need not exist. Without room 56.
+//! value and a broker, whose settings are given at its start; an unknown topic is 3, an unknown setting, a bad value,
+//! values that contradict each other, and APPEND or SUBTRACT on what is no list 40. DELETE of a setting that there is not
+//! is fine, as in Kafka. A group need not exist. Without room 56.
 
 use semel_log::RoomClass;
 use semel_types::ErrorCode;

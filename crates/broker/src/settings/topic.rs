@@ -42,7 +42,7 @@ const fn setting(
 /// Every topic setting, by name.
 #[rustfmt::skip]
 pub static TOPIC: &[TopicDefinition] = &[
-    setting("cleanup.policy", List(&["delete", "compact"]), "delete", Some("log.cleanup.policy"), Active, "What happens to old records; compact refuses records without key."),
+    setting("cleanup.policy", List(&["delete", "compact"]), "delete", Some("log.cleanup.policy"), Active, "What happens to old records, nothing if it is empty; compact refuses records without key."),
     setting("compression.gzip.level", Int(-1, 9), "-1", None, StoredOnly, "Level of gzip."),
     setting("compression.lz4.level", Int(1, 17), "9", None, StoredOnly, "Level of lz4."),
     setting("compression.type", Choice(COMPRESSIONS), "producer", Some("compression.type"), StoredOnly, "Compression of stored batches; they are kept as the producer sent them."),
@@ -100,7 +100,32 @@ pub fn find(name: &str) -> Option<&'static TopicDefinition> {
 /// [`SettingError`]: an unknown name, or a value of the wrong type or out of range.
 pub fn check(name: &str, value: &str) -> Result<(), SettingError> {
     let topic = find(name).ok_or_else(|| SettingError::Unknown { name: name.to_owned() })?;
+    // Without a policy everything is kept (KIP-1161).
+    if name == "cleanup.policy" && value.trim().is_empty() {
+        return Ok(());
+    }
     topic.definition.check(value)
+}
+
+/// Do these settings of a topic go together (upstream `LogConfig.validateValues`)?
+///
+/// # Errors
+/// A text for people: records would have to be compacted before they may be.
+pub fn check_together(given: &[Setting], settings: &Settings) -> Result<(), String> {
+    const LEAST: &str = "min.compaction.lag.ms";
+    const MOST: &str = "max.compaction.lag.ms";
+    if !given.iter().any(|setting| [LEAST, MOST].contains(&&*setting.name)) {
+        return Ok(());
+    }
+    let lag_ms = |name| {
+        let (value, _) = effective(find(name).expect("the list has it"), given, settings);
+        value.trim().parse::<i64>().unwrap_or_default()
+    };
+    let (least_ms, most_ms) = (lag_ms(LEAST), lag_ms(MOST));
+    if least_ms <= most_ms {
+        return Ok(());
+    }
+    Err(format!("{LEAST} is {least_ms}, above {MOST}, which is {most_ms}"))
 }
 
 /// The value that holds for a topic.

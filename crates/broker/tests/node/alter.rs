@@ -81,6 +81,23 @@ fn single_settings_of_a_topic_are_altered_and_told_with_their_source() {
 }
 
 #[test]
+fn what_there_is_not_is_deleted_a_policy_may_be_empty_and_the_lags_of_compaction_agree() {
+    let mut broker = Broker::new();
+    broker.topic("t", 1);
+    let t = (TOPIC, "t");
+    assert_eq!(alter(&mut broker, t, &[(OPERATION_DELETE, "no.such", None)]), 0);
+    assert_eq!(alter(&mut broker, (GROUP, "g"), &[(OPERATION_DELETE, "no.such", None)]), 0);
+    assert_eq!(alter(&mut broker, t, &[(OPERATION_SUBTRACT, "cleanup.policy", Some("delete"))]), 0);
+    assert_eq!(told(&mut broker, t, "cleanup.policy"), (String::new(), 1));
+    assert_eq!(alter(&mut broker, t, &[(OPERATION_APPEND, "cleanup.policy", Some("compact"))]), 0);
+    assert_eq!(told(&mut broker, t, "cleanup.policy").0, "compact");
+    let lag = |name, value| (OPERATION_SET, name, Some(value));
+    assert_eq!(alter(&mut broker, t, &[lag("max.compaction.lag.ms", "5")]), 0);
+    assert_eq!(alter(&mut broker, t, &[lag("min.compaction.lag.ms", "6")]), 40, "above the one that it has");
+    assert_eq!(alter(&mut broker, t, &[lag("min.compaction.lag.ms", "5")]), 0);
+}
+
+#[test]
 fn what_cannot_be_altered_is_refused_and_changes_nothing() {
     let mut broker = Broker::new();
     broker.topic("t", 1);
@@ -93,6 +110,12 @@ fn what_cannot_be_altered_is_refused_and_changes_nothing() {
         ((TOPIC, "t"), vec![set("retention.ms", None)], 42),
         ((TOPIC, "t"), vec![set("retention.ms", Some("1")), (OPERATION_DELETE, "retention.ms", None)], 42),
         ((TOPIC, "t"), vec![(OPERATION_APPEND, "retention.ms", Some("1"))], 40),
+        (
+            (TOPIC, "t"),
+            vec![set("min.compaction.lag.ms", Some("6")), set("max.compaction.lag.ms", Some("5"))],
+            40,
+        ),
+        ((TOPIC, "t"), vec![(OPERATION_APPEND, "no.such", Some("1"))], 40),
         ((TOPIC, "t"), vec![(9, "retention.ms", Some("1"))], 42),
         ((RESOURCE_BROKER, "1"), vec![set("num.partitions", Some("3"))], 42),
         ((RESOURCE_BROKER, ""), vec![set("num.partitions", Some("3"))], 42),
