@@ -1,7 +1,7 @@
 //! OffsetCommit (key 8), versions 2 to 10.
 //!
-//! Behaviour: stores offsets of a group; first the member (22, 25, 82, 27 while the group waits for assignments). From
-//! outside of the group only while it has no members, else 25. An unknown topic (3, from 10 on 100), a note that is too
+//! Behaviour: stores offsets of a group; first the member (22, 25, 82, 27 while the group waits for assignments). Without a
+//! generation only while the group has no members, whatever member is named, else 25. An unknown topic (3, from 10 on 100), a note that is too
 //! long (12) and a negative offset (42) are told for their partition alone. Without room 15. A commit counts as a
 //! heartbeat.
 //! Version notes: 2 to 4 carry a retention time, which is ignored as in Kafka; 7 names static members; 9 knows 69;

@@ -95,6 +95,26 @@ fn b71_a_claimed_membership_is_refused_and_leaves_nothing_pending() {
 }
 
 #[test]
+fn without_a_generation_anybody_commits_in_a_group_without_members_but_not_in_a_transaction() {
+    let mut broker = broker();
+    let stranger = Someone { id: "nobody".to_owned(), generation: -1, ..Someone::new("g") };
+    assert_eq!(broker.commit_as(&stranger, T, 1), 0, "the group is new");
+    assert_eq!(broker.commit_as(&stranger, T, 2), 0, "and has no members");
+    let named = Someone { instance: Some("name"), ..stranger.clone() };
+    assert_eq!(broker.commit_as(&named, T, 3), 0);
+    assert_eq!(broker.commit_as(&Someone { generation: 0, ..stranger.clone() }, T, 4), 25);
+    let on = broker.connect();
+    let stamp = broker.init(on, "tx", 60_000);
+    assert_eq!(broker.add_offsets(on, 3, "tx", stamp, "g"), 0);
+    let mut request = txn_offset_commit_request("tx", stamp, "g", &[(T, 9)]);
+    request.member_id = Text::from("nobody");
+    assert_eq!(broker.ask_txn_offset_commit(on, 3, &request).answer(), [25], "KIP-447: a zombie");
+    assert_eq!(broker.offset_fetch("g", T, false), (0, 3));
+    broker.stable_group("g", 1);
+    assert_eq!(broker.commit_as(&stranger, T, 5), 25, "it has members");
+}
+
+#[test]
 fn version_5_refused_by_the_group_adds_nothing_to_the_transaction() {
     let mut broker = broker();
     let on = broker.connect();

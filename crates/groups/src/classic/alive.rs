@@ -96,6 +96,9 @@ fn beat(
 /// A commit in a transaction is taken while the group waits for assignments: it is what the member did before. One
 /// that names no member at all is taken there too, as from an application that manages its partitions by itself.
 ///
+/// Without a generation, and outside of a transaction, anybody may commit while the group has no members, whoever it says
+/// it is. In a transaction a claim has to be true (KIP-447): Kafka takes that of a former member there too.
+///
 /// # Errors
 /// [`Refusal`] if it may not; nothing changes then.
 pub fn check_commit(
@@ -106,16 +109,20 @@ pub fn check_commit(
     now: Now,
 ) -> Result<Option<Change>, Refusal> {
     let claims = member.generation.is_some() || !member.member_id.is_empty() || member.instance.is_some();
+    let is_free = member.generation.is_none() && !member.transactional;
     let Some(view) = view(state, volatile, group) else {
         return match (claims, member.generation) {
+            (_, None) if is_free => Ok(None),
             (false, _) => Ok(None),
             (true, Some(_)) => Err(Refusal::UnknownGeneration),
             (true, None) => Err(Refusal::UnknownMember),
         };
     };
+    if is_free && view.phase() == Phase::Empty {
+        return Ok(None);
+    }
     if !claims {
-        let free = member.transactional || view.phase() == Phase::Empty;
-        return if free { Ok(None) } else { Err(Refusal::UnknownMember) };
+        return if member.transactional { Ok(None) } else { Err(Refusal::UnknownMember) };
     }
     view.check(member.member_id, member.instance)?;
     let is_present = member.generation == Some(view.membership.generation());
