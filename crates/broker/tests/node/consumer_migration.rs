@@ -106,6 +106,22 @@ fn when_the_last_consumer_leaves_the_group_is_classic_again_and_rebalances() {
 }
 
 #[test]
+fn the_generation_after_the_last_consumer_tells_who_left() {
+    let mut broker = broker(&[]);
+    let mut old = classics(&mut broker, 1, true);
+    let mut new = Consumer::new("g", "new");
+    settle(&mut broker, &mut old, &mut [&mut new]);
+    assert_eq!(broker.leave_consumer(&new, -1), 0);
+    settle(&mut broker, &mut old, &mut []);
+    let generation = old[0].who.generation;
+    let due = vec!["left new".to_owned(), "protocol-changed ".to_owned()];
+    let rounds = broker.rounds("g");
+    assert!(rounds.contains(&(new.epoch + 1, 1, due)), "{rounds:?}");
+    let count = |wanted: i32| rounds.iter().filter(|(number, ..)| *number == wanted).count();
+    assert!((1..=generation).all(|number| count(number) == 1), "each once: {rounds:?}");
+}
+
+#[test]
 fn a_classic_member_joins_a_consumer_group_and_leaves_it() {
     let mut broker = broker(&[]);
     let mut new = Consumer::new("g", "new");

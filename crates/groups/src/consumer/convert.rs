@@ -16,6 +16,7 @@ use super::{Roster, Seat, Topics, draft::Draft};
 use crate::{
     Kind, MemberId, Membership, Refusal, Seat as ClassicSeat,
     classic::Answer,
+    history::{Cause, Reason},
     subscription::{self, Named},
 };
 
@@ -169,8 +170,11 @@ impl Draft<'_> {
         let removed = GroupMembersRemoved { group: self.id.clone(), members: gone.to_vec(), now };
         membership.remove(&removed);
         self.emit_other(removed.into());
-        self.end_round();
-        self.classic = Some(Arc::new(crate::Live::of(&membership, now)));
+        // The epoch is the one before: what happened is the cause of the generation that comes next.
+        let mut causes = self.take_causes();
+        causes.push(Cause::nobodys(Reason::ProtocolChanged, now));
+        let live = crate::Live { causes, ..crate::Live::of(&membership, now) };
+        self.classic = Some(Arc::new(live));
     }
 }
 

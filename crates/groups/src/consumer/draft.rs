@@ -99,9 +99,14 @@ impl<'a> Draft<'a> {
         self.causes.push(Cause::of_consumer(reason, member, self.context.now));
     }
 
+    /// The causes so far, which led to no epoch yet.
+    pub(super) fn take_causes(&mut self) -> Causes {
+        core::mem::take(&mut self.causes)
+    }
+
     /// The causes so far led to the epoch as it is now.
     pub(super) fn end_round(&mut self) {
-        let causes = core::mem::take(&mut self.causes);
+        let causes = self.take_causes();
         self.rounds.push(causes.end(self.roster.epoch(), self.roster.len(), self.now()));
     }
 

@@ -95,8 +95,13 @@ impl<'a> Draft<'a> {
         let targets = self.changed_targets(&given);
         let (group, epoch, now) = (self.id.clone(), self.roster.group_epoch(), self.now);
         self.emit(StreamsTargetSet { group, epoch, targets, now }, Roster::set_target);
+        self.end_round();
+    }
+
+    /// The causes so far led to the epoch as it is now.
+    pub(super) fn end_round(&mut self) {
         let causes = core::mem::take(&mut self.live_mut().causes);
-        self.round = Some(causes.end(epoch, self.roster.len(), now));
+        self.round = Some(causes.end(self.roster.group_epoch(), self.roster.len(), self.now));
     }
 
     fn changed_targets(&self, given: &BTreeMap<MemberId, Tasks>) -> Vec<StreamsTarget> {

@@ -67,6 +67,7 @@ impl Draft<'_> {
         let event = StreamsMembersRemoved { group: self.id.clone(), members, epoch, now: self.now };
         self.emit(event, Roster::remove);
         if self.roster.is_empty() {
+            self.end_round();
             *self.live_mut() = Live::default();
         }
     }

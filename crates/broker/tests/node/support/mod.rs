@@ -188,6 +188,17 @@ impl Broker {
         self.restart();
     }
 
+    /// The last rounds of a group: the generation, how many members it has, and the causes with their member.
+    pub fn rounds(&self, group: &str) -> Vec<(i32, usize, Vec<String>)> {
+        let (groups, group) = (self.node.inspect().groups, group.into());
+        let rounds = groups.history().of(&group);
+        let told = rounds.map(|round| {
+            let causes = round.causes.iter().map(|cause| format!("{} {}", cause.reason.name(), cause.member));
+            (round.generation, round.members, causes.collect())
+        });
+        told.collect()
+    }
+
     /// Lets time pass, waking the node whenever it asked to be.
     pub fn pass(&mut self, ms: i64) {
         let until = self.now.plus(semel_types::DurationMs::from_ms(ms));
