@@ -27,6 +27,7 @@ mod inquiry;
 pub mod node;
 mod offsets;
 mod offsets_topic;
+mod pattern;
 pub mod room;
 pub mod settings;
 pub mod state;

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use semel_eos::txn::{TransactionState, TransactionalIdEntry};
 use semel_types::{DurationMs, ErrorCode, ProducerId};
 use semel_wire::{
@@ -17,10 +17,7 @@ use semel_wire::{
 };
 
 use super::Reply;
-use crate::inquiry::Cut;
-
-/// Memory that a client's pattern may take.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+use crate::{inquiry::Cut, pattern};
 
 /// What an id must pass.
 struct Filter {
@@ -35,7 +32,8 @@ struct Filter {
 pub(super) fn answer(cut: &Cut, request: &ListTransactionsRequest) -> Reply {
     let (states, unknown) = states(&request.state_filters);
     let mut response = ListTransactionsResponse { unknown_state_filters: unknown, ..Default::default() };
-    match pattern(request.transactional_id_pattern.as_deref()) {
+    let text = request.transactional_id_pattern.as_deref().filter(|text| !text.is_empty());
+    match text.map(pattern::whole).transpose() {
         Ok(pattern) => {
             let filter = Filter {
                 states,
@@ -86,12 +84,4 @@ fn producers(request: &ListTransactionsRequest) -> Option<BTreeSet<ProducerId>> 
 
 fn age(duration_ms: i64) -> Option<DurationMs> {
     (duration_ms >= 0).then(|| DurationMs::from_ms(duration_ms))
-}
-
-/// Compiled by itself first: brackets that close only together with ours are as bad as any.
-fn pattern(text: Option<&str>) -> Result<Option<Regex>, regex::Error> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
-    let compiled = |text: &str| RegexBuilder::new(text).size_limit(PATTERN_BYTES_MAX).build();
-    compiled(text)?;
-    compiled(&format!(r"\A(?:{text})\z")).map(Some)
 }

@@ -10,7 +10,10 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use semel_groups::consumer::{Heartbeat, OwnedSet, Told};
+use semel_groups::{
+    Refusal,
+    consumer::{Heartbeat, OwnedSet, Told},
+};
 use semel_log::RoomClass;
 use semel_types::{DurationMs, ErrorCode, GroupId, PartitionHandle};
 use semel_wire::{
@@ -27,6 +30,7 @@ use crate::{
     common::{message, no_room_or, room},
     groups::{self, shared},
     node::{Handled, Step},
+    pattern,
 };
 
 pub(super) fn run(step: &mut Step<'_>, asked: &Asked<ConsumerGroupHeartbeatRequest>) -> Handled {
@@ -39,7 +43,23 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<ConsumerGroupHeartbeatReque
     let beat = heartbeat(step, request, asked.version);
     match step.decide_consumer(group.clone(), beat) {
         Ok(told) => respond(step, &group, told),
-        Err(refusal) => refused(group_code(refusal), &refusal),
+        Err(refusal) => refused(group_code(refusal), &why(step, request, refusal)),
+    }
+}
+
+/// Why it is refused, with what the request said where that helps.
+fn why(step: &Step<'_>, request: &ConsumerGroupHeartbeatRequest, refusal: Refusal) -> String {
+    let (assignor, pattern) = (request.server_assignor.as_deref(), request.subscribed_topic_regex.as_deref());
+    match (refusal, assignor, pattern) {
+        (Refusal::UnsupportedAssignor, Some(assignor), _) => {
+            let supported = step.settings.get("group.consumer.assignors").map(|(names, _)| names);
+            format!("there is no assignor {assignor:?}; supported are {}", supported.unwrap_or_default())
+        }
+        (Refusal::InvalidPattern, _, Some(pattern)) => {
+            let reason = pattern::whole(pattern).err().unwrap_or_default();
+            format!("the pattern of topics {pattern:?} is no regular expression: {reason}")
+        }
+        (refusal, ..) => refusal.to_string(),
     }
 }
 
@@ -57,6 +77,7 @@ fn heartbeat(step: &Step<'_>, request: &ConsumerGroupHeartbeatRequest, version: 
         topics: request.subscribed_topic_names.as_ref().map(|names| names.iter().map(shared).collect()),
         pattern: request.subscribed_topic_regex.as_ref().map(shared),
         assignor: request.server_assignor.as_ref().map(shared),
+        names_owned: request.topic_partitions.as_ref().is_some_and(|owned| !owned.is_empty()),
         owned: request.topic_partitions.as_ref().map(|owned| handles(step, owned)),
         brings_id: version >= 1,
     }

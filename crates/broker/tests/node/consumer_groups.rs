@@ -3,8 +3,11 @@
 use semel_wire::{
     Text,
     api::{
-        consumer_group_heartbeat::ConsumerGroupHeartbeatRequest, describe_groups::*, list_groups::*,
-        offset_fetch::*, txn_offset_commit::TxnOffsetCommitRequest,
+        consumer_group_heartbeat::{ConsumerGroupHeartbeatRequest, HeartbeatTopicPartitions},
+        describe_groups::*,
+        list_groups::*,
+        offset_fetch::*,
+        txn_offset_commit::TxnOffsetCommitRequest,
     },
 };
 
@@ -153,6 +156,29 @@ fn what_a_heartbeat_may_say_is_checked() {
         assert_eq!(broker.heartbeat_raw(&request).error_code.get(), due, "{request:?}");
     }
     assert_eq!(broker.event_count(), last, "a refused request changes nothing");
+}
+
+#[test]
+fn a_join_that_names_partitions_is_refused_even_if_they_are_gone() {
+    let mut broker = broker();
+    let gone = HeartbeatTopicPartitions {
+        topic_id: semel_types::TopicId::new([9; 16]),
+        partitions: vec![semel_types::PartitionIndex::new(0)],
+    };
+    let join = Consumer::new("g", "c").join_request();
+    let request = ConsumerGroupHeartbeatRequest { topic_partitions: Some(vec![gone]), ..join };
+    assert_eq!(broker.heartbeat_raw(&request).error_code.get(), 42);
+}
+
+#[test]
+fn a_refusal_names_the_assignor_or_the_pattern_and_the_reason() {
+    let mut broker = broker();
+    let join = Consumer::new("g", "c").join_request();
+    let mut told = |request| broker.heartbeat_raw(&request).error_message.unwrap().as_str().to_owned();
+    let mine = ConsumerGroupHeartbeatRequest { server_assignor: Some(Text::from("mine")), ..join.clone() };
+    assert_eq!(told(mine), r#"there is no assignor "mine"; supported are uniform,range"#);
+    let open = ConsumerGroupHeartbeatRequest { subscribed_topic_regex: Some(Text::from("t(")), ..join };
+    assert_eq!(told(open), r#"the pattern of topics "t(" is no regular expression: unclosed group"#);
 }
 
 #[test]

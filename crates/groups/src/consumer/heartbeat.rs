@@ -41,6 +41,8 @@ pub struct Heartbeat {
     pub assignor: Option<Arc<str>>,
     /// The partitions that it has.
     pub owned: Option<reconcile::OwnedSet>,
+    /// It names partitions, whether they exist or not.
+    pub names_owned: bool,
     /// Members make their ids themselves (version 1).
     pub brings_id: bool,
 }
@@ -78,7 +80,7 @@ impl Heartbeat {
         if self.rebalance_timeout.is_none() {
             return Err(Refusal::InvalidHeartbeat("RebalanceTimeoutMs must be provided in first request."));
         }
-        if self.owned.as_ref().is_none_or(|owned| !owned.is_empty()) {
+        if self.owned.is_none() || self.names_owned {
             return Err(Refusal::InvalidHeartbeat("TopicPartitions must be empty when (re-)joining."));
         }
         if self.topics.is_none() && self.pattern.is_none() {
