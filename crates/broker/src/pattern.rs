@@ -2,8 +2,9 @@
 //!
 //! Purpose: [`whole`] compiles one. The two engines are relatives: time grows with the name's length alone, and neither
 //! knows lookarounds or references back. Invariants: a pattern matches whole names; one that would take much memory is
-//! refused like a wrong one; `\Q...\E`, which Java's `Pattern.quote` makes, stands for its text; what both engines read,
-//! but differently (one repetition right behind another, sets within sets, the flags `x`, `u` and `R`), is refused.
+//! refused like a wrong one; `\Q...\E`, which Java's `Pattern.quote` makes, stands for its text; what `regex` would
+//! read otherwise is refused: sets within sets, and what RE2J refuses too (one repetition right behind another, the
+//! flags `x`, `u` and `R`).
 //! What it does not do: judge names of Unicode classes, which differ too: `\p{IsGreek}` is a class for `regex` only.
 
 use regex::{Regex, RegexBuilder};
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engines_read_differently_is_refused() {
+    fn what_would_be_read_otherwise_is_refused() {
         for bad in ["a++", "a*+", "a?+", "a{2}+", "a{2,}+", "a??+", "a**", "a{2}{3}", "[a]++", r"\p{L}++"] {
             assert!(whole(bad).is_err_and(|why| why.starts_with("a repetition of")), "{bad}");
         }
