@@ -43,6 +43,17 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// What it says, without what kind of failure it is.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::NotRun(reason) | Self::Failed(reason) => reason.clone(),
+            Self::Broken { .. } => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

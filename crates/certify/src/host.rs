@@ -9,11 +9,15 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::{self, Command, Stdio},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use crate::{
     Failure, Server,
+    process::Life,
     scenario::{Kept, SmallDisk},
 };
 
@@ -45,12 +49,32 @@ pub trait Host: Send {
     /// # Errors
     /// It does not come up.
     fn wipe(&mut self) -> Kept;
+
+    /// Its process, if it is the run's own: ended when the scenario has had its time.
+    fn life(&self) -> Option<Life>;
 }
 
 /// Starts `semel serve` processes, each with a data directory of its own that is removed at the end.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OwnServers {
     program: PathBuf,
+    started: Arc<Mutex<Started>>,
+}
+
+/// Everything that the clones of one [`OwnServers`] have started.
+#[derive(Default)]
+struct Started {
+    lives: Vec<Life>,
+    directories: Vec<PathBuf>,
+    is_over: bool,
+}
+
+impl Started {
+    fn clear(&mut self) {
+        self.lives.drain(..).for_each(|life| life.end());
+        // What is gone already was removed by its own owner.
+        self.directories.drain(..).for_each(|directory| drop(fs::remove_dir_all(directory)));
+    }
 }
 
 /// Settings of Apache Kafka that Semel has not because it needs none: it looks at once.
@@ -66,7 +90,38 @@ impl OwnServers {
     /// Servers of this program.
     #[must_use]
     pub fn of(program: &Path) -> Self {
-        Self { program: program.to_owned() }
+        Self { program: program.to_owned(), started: Arc::default() }
+    }
+
+    /// Kills all that are running and removes their directories.
+    pub fn clear(&self) {
+        self.started().clear();
+    }
+
+    /// As [`OwnServers::clear`], and starts none any more.
+    pub fn end(&self) {
+        let mut started = self.started();
+        started.is_over = true;
+        started.clear();
+    }
+
+    fn started(&self) -> MutexGuard<'_, Started> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn directory(&self) -> Result<Directory, Failure> {
+        let mut started = self.started();
+        if started.is_over {
+            return Err(Failure::NotRun("the run was ended".into()));
+        }
+        let directory = Directory::new()?;
+        started.directories.push(directory.0.clone());
+        Ok(directory)
+    }
+
+    fn own(&self, server: Server, directory: Directory) -> OwnServer {
+        self.started().lives.push(server.life());
+        OwnServer { server, directory }
     }
 
     /// Starts one.
@@ -74,11 +129,11 @@ impl OwnServers {
     /// # Errors
     /// It does not come up.
     pub fn start(&self, settings: &[(&str, &str)]) -> Result<OwnServer, Failure> {
-        let directory = Directory::new()?;
+        let directory = self.directory()?;
         let pairs = pairs(settings);
         let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
         let server = Server::start(&self.program, &directory.0, &arguments)?;
-        Ok(OwnServer { server, directory })
+        Ok(self.own(server, directory))
     }
 
     /// Starts one whose directory is a file system in memory, mounted where only the server sees it.
@@ -86,7 +141,7 @@ impl OwnServers {
     /// # Errors
     /// [`Failure::NotRun`] if this system lets nobody mount one here; it does not come up.
     pub fn start_on(&self, disk: SmallDisk) -> Result<OnSmallDisk, Failure> {
-        let directory = Directory::new()?;
+        let directory = self.directory()?;
         let mut refused = String::new();
         // Root needs no namespace of users, and may have none in a container; everybody else needs it.
         for flags in [&["--mount"] as &[_], &["--user", "--map-root-user", "--mount"]] {
@@ -94,7 +149,7 @@ impl OwnServers {
                 Ok(()) => {
                     let command = mounting(flags, disk, &directory.0, &self.program);
                     let server = Server::start_behind(&command, &directory.0, &[], &[])?;
-                    return Ok(OnSmallDisk(OwnServer { server, directory }));
+                    return Ok(OnSmallDisk(self.own(server, directory)));
                 }
                 Err(said) => refused = said,
             }
@@ -160,6 +215,10 @@ impl Host for OwnServer {
         fs::create_dir_all(&self.directory.0)?;
         self.restart()
     }
+
+    fn life(&self) -> Option<Life> {
+        Some(self.server.life())
+    }
 }
 
 /// A `semel serve` on a small file system of its own, which ends with it: it is never killed on purpose.
@@ -191,6 +250,10 @@ impl Host for OnSmallDisk {
     fn wipe(&mut self) -> Kept {
         Self::refusal()
     }
+
+    fn life(&self) -> Option<Life> {
+        self.0.life()
+    }
 }
 
 /// A directory that is removed with what is in it.
@@ -218,7 +281,9 @@ impl Drop for Directory {
 /// The command is given one of these words, and `CERTIFY_BOOTSTRAP` in its environment; it returns once it is done:
 /// `kill` (SIGKILL the broker), `restart` (start it again on the same data, as it was set before, until it serves),
 /// `wipe` (kill it, start it on an empty directory), `small-disk MIB` (kill it, start it on an empty file system of that
-/// size, which is gone with it: `kill` and `restart` bring back what was before), `settings KEY=VALUE ...` (restart it with these settings besides its own; with none: with its own).
+/// size, which is gone with it: `kill` and `restart` bring back what was before), `settings KEY=VALUE ...` (restart it with
+/// these settings besides its own; with none: with its own). If it fails the scenario is not run; only a failed `restart`
+/// after a `kill` is held against the broker.
 #[derive(Clone, Debug)]
 pub struct Commanded {
     command: String,
@@ -249,16 +314,16 @@ impl Commanded {
         self.run(&["small-disk", &disk.size_mib.to_string()])
     }
 
+    /// A command that fails says nothing of the broker: the scenario is not run.
     fn run(&self, words: &[&str]) -> Kept {
+        let failed = |how: String| Failure::NotRun(format!("`{} {}` {how}", self.command, words.join(" ")));
         let mut parts = self.command.split_whitespace();
-        let program = parts.next().ok_or_else(|| Failure::Failed("the restart command is empty".into()))?;
+        let program = parts.next().ok_or_else(|| failed("has no program".into()))?;
         let mut command = Command::new(program);
         command.args(parts).args(words).env("CERTIFY_BOOTSTRAP", &self.address);
-        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(Failure::Failed(format!("`{} {}` ended with {status}", self.command, words.join(" "))))
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        let status = status.map_err(|error| failed(format!("cannot be run: {error}")))?;
+        if status.success() { Ok(()) } else { Err(failed(format!("ended with {status}"))) }
     }
 }
 
@@ -271,8 +336,9 @@ impl Host for Commanded {
         self.run(&["kill"])
     }
 
+    /// A broker that was killed and does not come back has lost what it promised to keep.
     fn restart(&mut self) -> Kept {
-        self.run(&["restart"])
+        self.run(&["restart"]).map_err(|failure| Failure::Failed(format!("no restart: {}", failure.reason())))
     }
 
     fn set(&mut self, settings: &[(&str, &str)]) -> Kept {
@@ -281,5 +347,9 @@ impl Host for Commanded {
 
     fn wipe(&mut self) -> Kept {
         self.run(&["wipe"])
+    }
+
+    fn life(&self) -> Option<Life> {
+        None
     }
 }

@@ -25,6 +25,7 @@ use semel_wire::{
 use crate::{
     Actor, Client, Failure, Relay, Trace,
     host::Host,
+    process::Life,
     scenario::Kept,
     session::{Isolation, Place},
 };
@@ -133,6 +134,11 @@ impl Probe {
     /// What all names of the scenario start with.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// The process of the broker, if it is the scenario's own.
+    pub(crate) fn life(&mut self) -> Option<Life> {
+        self.host.as_mut()?.get_mut().unwrap_or_else(PoisonError::into_inner).life()
     }
 
     pub(crate) fn leftovers(&self) -> Leftovers {

@@ -1,11 +1,16 @@
 //! A broker in a process of its own, to be stopped, killed and started again.
+//!
+//! Invariant: it does not outlive its owner, however that one ends: the server ends when the pipe at its stdin closes.
 
 use std::{
     ffi::OsString,
     io::{self, BufRead, BufReader},
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc::{self, Receiver, RecvTimeoutError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -38,6 +43,9 @@ pub enum ServerError {
     /// It did not stop in time.
     #[error("the server did not stop within {0:?}")]
     NotStopped(Duration),
+    /// It was ended for good by [`Life::end`].
+    #[error("the server was ended, it is not started again")]
+    Over,
     /// The system failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -46,6 +54,34 @@ pub enum ServerError {
 /// How long a server may take to get ready.
 const READY_MAX: Duration = Duration::from_secs(30);
 
+/// The process of a [`Server`], for who has to end it without holding the server.
+#[derive(Clone)]
+pub struct Life(Arc<Mutex<Process>>);
+
+struct Process {
+    child: Child,
+    is_over: bool,
+}
+
+impl Life {
+    fn of(child: Child) -> Self {
+        Self(Arc::new(Mutex::new(Process { child, is_over: false })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Process> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Kills it, for good: a restart fails from now on.
+    pub fn end(&self) {
+        let mut process = self.lock();
+        process.is_over = true;
+        // Both fail only if the process has ended already, which is what we want.
+        let _ = process.child.kill();
+        let _ = process.child.wait();
+    }
+}
+
 /// A running server. Dropped, it is killed.
 pub struct Server {
     program: OsString,
@@ -53,7 +89,7 @@ pub struct Server {
     environment: Vec<(String, String)>,
     address: String,
     admin: String,
-    child: Child,
+    life: Life,
     lines: Receiver<String>,
 }
 
@@ -91,7 +127,7 @@ impl Server {
     ) -> Result<Self, ServerError> {
         let (program, before) = command.split_first().expect("a command has a program");
         let mut all = before.to_vec();
-        all.extend(["serve".into(), "--data-dir".into(), data_dir.into()]);
+        all.extend(["serve".into(), "--end-with-stdin".into(), "--data-dir".into(), data_dir.into()]);
         all.extend(arguments.iter().map(OsString::from));
         let listen = all.len() + 1;
         all.extend(["--listen".into(), "127.0.0.1:0".into()]);
@@ -102,7 +138,8 @@ impl Server {
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (child, lines) = spawn(program, &all, &environment)?;
         let (program, address, admin) = (program.into(), String::new(), String::new());
-        let mut server = Self { program, arguments: all, environment, address, admin, child, lines };
+        let life = Life::of(child);
+        let mut server = Self { program, arguments: all, environment, address, admin, life, lines };
         server.wait_ready()?;
         // Started again, it is where it was.
         server.arguments[listen] = server.address.clone().into();
@@ -145,7 +182,13 @@ impl Server {
     /// Its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.life.lock().child.id()
+    }
+
+    /// Its process, to be ended by somebody else.
+    #[must_use]
+    pub fn life(&self) -> Life {
+        self.life.clone()
     }
 
     /// Kills it at once (SIGKILL) and waits for its end.
@@ -153,8 +196,9 @@ impl Server {
     /// # Errors
     /// [`ServerError::Io`].
     pub fn kill(&mut self) -> Result<ExitStatus, ServerError> {
-        self.child.kill()?;
-        Ok(self.child.wait()?)
+        let mut process = self.life.lock();
+        process.child.kill()?;
+        Ok(process.child.wait()?)
     }
 
     /// True once the process has ended by itself.
@@ -162,7 +206,7 @@ impl Server {
     /// # Errors
     /// [`ServerError::Io`].
     pub fn has_ended(&mut self) -> Result<bool, ServerError> {
-        Ok(self.child.try_wait()?.is_some())
+        Ok(self.life.lock().child.try_wait()?.is_some())
     }
 
     /// Waits for the process to end by itself.
@@ -172,7 +216,8 @@ impl Server {
     pub fn wait_end(&mut self, patience: Duration) -> Result<ExitStatus, ServerError> {
         let deadline = Instant::now() + patience;
         loop {
-            if let Some(status) = self.child.try_wait()? {
+            let ended = self.life.lock().child.try_wait()?;
+            if let Some(status) = ended {
                 return Ok(status);
             }
             if Instant::now() > deadline {
@@ -212,7 +257,12 @@ impl Server {
     /// # Errors
     /// [`ServerError`].
     pub fn restart_with(&mut self, environment: Vec<(String, String)>) -> Result<(), ServerError> {
-        (self.child, self.lines) = spawn(&self.program, &self.arguments, &environment)?;
+        let mut process = self.life.lock();
+        if process.is_over {
+            return Err(ServerError::Over);
+        }
+        (process.child, self.lines) = spawn(&self.program, &self.arguments, &environment)?;
+        drop(process);
         self.environment = environment;
         self.wait_ready()
     }
@@ -241,9 +291,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Both fail only if the process has ended already, which is what we want.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.life.end();
     }
 }
 
@@ -261,7 +309,7 @@ fn spawn(
 ) -> Result<(Child, Receiver<String>), ServerError> {
     let named = |source| ServerError::Start { program: program.to_string_lossy().into_owned(), source };
     let mut command = Command::new(program);
-    command.args(arguments).envs(environment.iter().cloned()).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(arguments).envs(environment.iter().cloned()).stdin(Stdio::piped()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().map_err(named)?;
     let (sender, lines) = mpsc::channel();
     if let Some(stderr) = child.stderr.take() {

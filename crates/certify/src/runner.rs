@@ -48,7 +48,7 @@ pub struct Finding {
 }
 
 /// Which broker is judged.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Target {
     /// One that listens, and the command that kills and restarts it, if there is one.
     Listening {
@@ -70,7 +70,7 @@ impl Target {
 }
 
 /// What is to be run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Plan {
     /// The scenarios, in the order of the report.
     pub scenarios: Vec<&'static Scenario>,
@@ -96,7 +96,12 @@ impl Plan {
 /// The broker cannot be reached at all.
 pub fn run(plan: &Plan, progress: &(dyn Fn(&Finding) + Sync)) -> Result<Vec<Finding>, Failure> {
     let mut findings = match &plan.target {
-        Target::Own(servers) => run_on_own(plan, servers, progress)?,
+        Target::Own(servers) => {
+            let ran = run_on_own(plan, servers, progress);
+            // Scenarios that were left behind still have their directories.
+            servers.clear();
+            ran?
+        }
         Target::Listening { address, restart_command } => {
             wait_until_answering(address)?;
             run_on_listening(plan, address, restart_command.as_deref(), progress)?
@@ -189,19 +194,19 @@ fn run_on_listening(
     settings.sort_unstable();
     settings.dedup();
     for settings in settings {
-        let now = bound.iter().filter(|scenario| settings_of(scenario) == settings);
+        let now = bound.iter().copied().filter(|scenario| settings_of(scenario) == settings);
         let (alone, beside): (Vec<_>, Vec<_>) =
             now.partition(|scenario| matches!(scenario.needs, Needs::Restart(_)));
-        if !settings.is_empty() {
-            commanded.restart_with(settings)?;
-            wait_until_serving(address)?;
+        if !settings.is_empty()
+            && let Err(failure) = commanded.restart_with(settings).and_then(|()| wait_until_serving(address))
+        {
+            let group = alone.into_iter().chain(beside);
+            findings.extend(group.map(|scenario| not_run(scenario, &failure.reason(), progress)));
+            // Whoever comes next sees whether it is there.
+            let _ = commanded.restart_with(&[]);
+            continue;
         }
-        findings.extend(work_off(
-            beside.into_iter().copied().map(shared).collect(),
-            plan,
-            plan.jobs,
-            progress,
-        ));
+        findings.extend(work_off(beside.into_iter().map(shared).collect(), plan, plan.jobs, progress));
         let alone = alone.into_iter().map(|scenario| Job { scenario, ground: Ground::Commanded(&commanded) });
         findings.extend(work_off(alone.collect(), plan, 1, progress));
         if !settings.is_empty() {
@@ -236,6 +241,7 @@ fn play_on_small_disk(
 ) -> Kept<Finding> {
     // The scenario must not meet the broker on its usual disk: it is brought up here or not at all.
     let started = commanded.start_on(disk).and_then(|()| wait_until_serving(&commanded.address()));
+    let was_started = started.is_ok();
     let finding = match started {
         Ok(()) => {
             let job = Job { scenario, ground: Ground::Commanded(commanded) };
@@ -244,15 +250,19 @@ fn play_on_small_disk(
             finding
         }
         Err(failure) => {
-            let reason = format!("the restart command starts no broker on a small disk: {failure}");
+            let reason =
+                format!("the restart command starts no broker on a small disk: {}", failure.reason());
             not_run(scenario, &reason, progress)
         }
     };
     let mut broker = commanded.clone();
     // A full disk may have ended it already.
     let _: Kept = broker.kill();
-    broker.restart()?;
-    wait_until_serving(&broker.address())?;
+    let restored = broker.restart().and_then(|()| wait_until_serving(&broker.address()));
+    // Nobody may go on on the small disk; if it was not started, whoever comes next sees whether the broker is there.
+    if was_started {
+        restored?;
+    }
     Ok(finding)
 }
 
@@ -321,7 +331,8 @@ fn probe_for(job: &Job<'_>) -> Kept<Probe> {
         Ground::Commanded(commanded) => {
             // A scenario that ran out of time may have left it dead.
             if crate::Client::connect(commanded.address()).is_err() {
-                commanded.clone().restart()?;
+                let restarted = commanded.clone().restart();
+                restarted.map_err(|failure| Failure::NotRun(failure.reason()))?;
             }
             wait_until_serving(&commanded.address())?;
             Probe::new(&prefix, &commanded.address(), Some(Box::new(commanded.clone())))
@@ -344,21 +355,28 @@ fn prefix(id: &str) -> String {
     format!("certify-{}-{now:x}", id.to_lowercase())
 }
 
-/// Waits for a scenario's end; one that does not end is left behind with its connections.
+/// Waits for a scenario's end. One that does not end is left behind with its connections, and loses its server if that is
+/// its own.
 fn watch(scenario: &'static Scenario, mut probe: Probe, limit: Duration) -> (Verdict, Vec<Step>) {
-    let (trace, leftovers) = (probe.trace(), probe.leftovers());
+    let (trace, leftovers, life) = (probe.trace(), probe.leftovers(), probe.life());
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || {
         let run = std::panic::AssertUnwindSafe(|| (scenario.run)(&mut probe));
         let outcome = std::panic::catch_unwind(run).unwrap_or_else(|panic| Err(broke_off(panic.as_ref())));
         leftovers.remove(probe.address());
+        // Its server has ended and its directory is gone before anybody hears of the scenario's end.
+        drop(probe);
         // Nobody waits any more after the time limit.
         let _ = sender.send(outcome);
     });
     let outcome = match ended.recv_timeout(limit) {
         Ok(outcome) => outcome,
         Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-            Err(out_of_time(&trace.steps(), limit))
+            let failure = out_of_time(&trace.steps(), limit);
+            if let Some(life) = life {
+                life.end();
+            }
+            Err(failure)
         }
     };
     let verdict = match outcome {

@@ -5,6 +5,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     process, slice,
     sync::{Arc, atomic::AtomicU64},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -106,6 +107,9 @@ fn serve(arguments: &Serve, started: Instant) -> Result<(), ServeError> {
     let endpoints =
         arguments.listen.iter().map(|text| Endpoint::parse(text)).collect::<Result<Vec<_>, _>>()?;
     limits::raise_open_files();
+    if arguments.end_with_stdin {
+        end_with_stdin();
+    }
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         let mut signals = Signals::install()?;
@@ -120,6 +124,15 @@ fn serve(arguments: &Serve, started: Instant) -> Result<(), ServeError> {
     // A connection that is stuck in a write is not waited for.
     runtime.shutdown_background();
     served
+}
+
+/// Ends the process when stdin closes, which it does with its owner. As after a kill: nothing acknowledged is lost.
+fn end_with_stdin() {
+    thread::spawn(|| {
+        // A stdin that cannot be read has nobody at its other end either.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        process::exit(EXIT_FAILED.into());
+    });
 }
 
 fn say_ready(arguments: &Serve, listeners: &[TcpListener], admin: Option<&TcpListener>, started: Instant) {

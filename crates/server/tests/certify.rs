@@ -1,8 +1,12 @@
 //! `semel certify` as a user starts it: exit statuses, lists, files.
 
 use std::{
+    fs,
     net::TcpListener,
-    process::{Command, Output},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -92,6 +96,107 @@ fn wrong_usage_is_2_and_nobody_there_is_3() {
     assert_eq!(certify(&["--no-such-flag"]).status.code(), Some(2));
     let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").port();
     assert_eq!(certify(&["--bootstrap", &format!("127.0.0.1:{port}")]).status.code(), Some(3));
+}
+
+#[test]
+fn what_no_run_can_do_is_wrong_usage_before_it_starts() {
+    let said = |arguments: &[&str]| {
+        let output = certify(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    said(&["--own-server", "--only", "B01", "--limit", "0"]);
+    said(&["--own-server", "--only", "B01", "--jobs", "0"]);
+    said(&["--own-server", "--only", "B01", "--bootstrap", "127.0.0.1:9092"]);
+    assert!(said(&["--bootstrap", "foo"]).contains("HOST:PORT"));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let lost = directory.path().join("missing/file");
+    let lost = lost.to_str().expect("a plain path");
+    for flag in ["--record", "--junit"] {
+        assert!(said(&["--own-server", "--only", "B01", flag, lost]).contains(lost), "{flag}");
+    }
+}
+
+#[test]
+fn an_address_in_the_environment_does_not_keep_semel_from_judging_itself() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
+    command.args(["certify", "--own-server", "--only", "B01"]).env("SEMEL_BOOTSTRAP", "127.0.0.1:1");
+    assert!(command.output().expect("the program runs").status.success());
+}
+
+#[test]
+fn a_restart_command_that_fails_breaks_no_promise() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let server = semel_certify::Server::start(env!("CARGO_BIN_EXE_semel").as_ref(), directory.path(), &[])
+        .expect("it starts");
+    for command in ["false", "no-such-program"] {
+        let bootstrap = ["--bootstrap", server.address(), "--restart-command", command];
+        // B78 kills, B08a needs settings, B84 a small disk.
+        let output = certify(
+            &[&bootstrap[..], &["--only", "B78", "--only", "B08a", "--only", "B84", "--json"]].concat(),
+        );
+        let run = json(&output);
+        let found = run["scenarios"].as_array().expect("a list");
+        assert_eq!(found.len(), 3, "{run}");
+        for one in found {
+            assert_eq!(one["verdict"], "not run", "{run}");
+            assert!(one["reason"]["text"].as_str().expect("a text").contains(command), "{run}");
+        }
+    }
+}
+
+#[test]
+fn a_run_leaves_no_directory_behind() {
+    // B42 waits for an expiry of more than a second.
+    for (id, limit, verdict) in [("B78", "60", "kept"), ("B42", "1", "broken")] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_semel"));
+        command.args(["certify", "--own-server", "--only", id, "--json", "--limit", limit]);
+        let output = command.env("TMPDIR", directory.path()).output().expect("the program runs");
+        assert_eq!(json(&output)["scenarios"][0]["verdict"], verdict);
+        assert_eq!(entries(directory.path()), 0, "{id}");
+    }
+}
+
+#[test]
+fn no_server_outlives_the_run_that_started_it() {
+    for (signal, keeps) in [("-TERM", false), ("-INT", false), ("-KILL", true)] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let mut run = Command::new(env!("CARGO_BIN_EXE_semel"));
+        run.args(["certify", "--own-server", "--only", "B78"]).env("TMPDIR", directory.path());
+        let mut run = run.stdout(Stdio::null()).spawn().expect("the program runs");
+        // One beside others, one of the scenario's own.
+        until("both servers run", || servers_in(directory.path()) == 2);
+        let sent = Command::new("kill").args([signal, &run.id().to_string()]).status().expect("it runs");
+        assert!(sent.success() && has_ended(&mut run));
+        until("no server runs", || servers_in(directory.path()) == 0);
+        assert!(keeps || entries(directory.path()) == 0, "{signal}");
+    }
+}
+
+fn entries(directory: &Path) -> usize {
+    fs::read_dir(directory).expect("a directory").count()
+}
+
+fn has_ended(run: &mut Child) -> bool {
+    until("the run ends", || run.try_wait().expect("it is ours").is_some());
+    true
+}
+
+/// How many processes have their data under a directory.
+fn servers_in(directory: &Path) -> usize {
+    let directory = directory.to_str().expect("a plain path");
+    let processes = fs::read_dir("/proc").expect("a list of processes").flatten();
+    let command_lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    command_lines.filter(|line| String::from_utf8_lossy(line).contains(directory)).count()
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

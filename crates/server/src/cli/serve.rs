@@ -70,6 +70,9 @@ pub struct Serve {
     /// A setting by Kafka's name; may be given often.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// End at once when stdin closes: a server that was started by a test or a tool does not outlive it.
+    #[arg(long, hide = true)]
+    pub end_with_stdin: bool,
 }
 
 impl Serve {

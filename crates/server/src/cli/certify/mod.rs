@@ -3,6 +3,7 @@
 //! The scenarios and the runner are in `semel-certify`, which knows nothing of Semel's inside; this file reads the
 //! command line, tells what came of it and gives the exit status.
 
+mod interrupt;
 mod json;
 mod list;
 mod page;
@@ -16,6 +17,7 @@ use std::{
 };
 
 use clap::Args;
+use interrupt::Stopping;
 use semel_certify::{
     Failure, Scenario,
     report::{Tally, divide, junit, text},
@@ -25,6 +27,7 @@ use semel_certify::{
 
 use crate::{
     cli::{EXIT_FAILED, EXIT_OK, EXIT_USAGE, ask::EXIT_NOT_FOUND},
+    net::endpoint::Endpoint,
     say,
 };
 
@@ -52,11 +55,12 @@ Exit status: 0 all of Kafka's promises are kept (with --strict the stricter ones
 #[derive(Args, Debug)]
 #[command(after_help = AFTER_HELP)]
 pub struct Certify {
-    /// Address of the broker to be judged; it should have one node and nothing that matters.
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092", env = "SEMEL_BOOTSTRAP")]
-    bootstrap: String,
+    /// Address of the broker to be judged; it should have one node and nothing that matters. Without it that in
+    /// SEMEL_BOOTSTRAP, or 127.0.0.1:9092.
+    #[arg(long, value_name = "HOST:PORT")]
+    bootstrap: Option<String>,
     /// Judge Semel itself, on servers of this program that are started for the run.
-    #[arg(long, conflicts_with = "restart_command")]
+    #[arg(long, conflicts_with_all = ["restart_command", "bootstrap"])]
     own_server: bool,
     /// Command that kills and restarts the broker; see below.
     #[arg(long, value_name = "COMMAND")]
@@ -74,10 +78,10 @@ pub struct Certify {
     #[arg(long, conflicts_with = "strict")]
     reference: bool,
     /// How many scenarios run side by side.
-    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
-    jobs: usize,
+    #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: u16,
     /// Longest time of one scenario, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// Begin no scenario after so many seconds; those that are left are not run, and said so.
     #[arg(long, value_name = "SECONDS")]
@@ -113,19 +117,18 @@ pub fn run(certify: &Certify) -> u8 {
         list::print(&chosen, certify.json);
         return EXIT_OK;
     }
-    let plan = match certify.plan(chosen) {
-        Ok(plan) => plan,
+    let address = certify.address();
+    if let Some(mistake) =
+        Endpoint::parse(&address).err().map(|error| error.to_string()).or_else(|| certify.lost_file())
+    {
+        say::note(&mistake);
+        return EXIT_USAGE;
+    }
+    match certify.plan(chosen, &address).and_then(|plan| certify.judge(&plan, &address)) {
+        Ok(status) => status,
         Err(error) => {
             say::error(&error);
-            return EXIT_FAILED;
-        }
-    };
-    let is_watched = !certify.json && io::stderr().is_terminal();
-    match runner::run(&plan, &|finding| progress(finding, is_watched)) {
-        Ok(findings) => certify.tell(&findings),
-        Err(failure) => {
-            say::note(&format!("cannot reach a broker at {}: {failure}", certify.bootstrap));
-            EXIT_UNREACHABLE
+            EXIT_FAILED
         }
     }
 }
@@ -148,15 +151,53 @@ impl Certify {
         self.only.is_empty() || self.only.iter().any(|pattern| scenario.is_named(pattern))
     }
 
-    fn plan(&self, scenarios: Vec<&'static Scenario>) -> io::Result<Plan> {
+    /// Where the broker is, unless servers are started for the run.
+    fn address(&self) -> String {
+        let named =
+            self.bootstrap.clone().or_else(|| env::var("SEMEL_BOOTSTRAP").ok().filter(|_| !self.own_server));
+        named.unwrap_or_else(|| "127.0.0.1:9092".into())
+    }
+
+    /// What is said of a file that could not be written after the run.
+    fn lost_file(&self) -> Option<String> {
+        let files = [&self.junit, &self.record].into_iter().flatten();
+        let mut lost = files.filter(|file| {
+            let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+            file.is_dir() || !folder.unwrap_or(Path::new(".")).is_dir()
+        });
+        lost.next().map(|file| {
+            format!("cannot write {}: it is a folder, or its folder is not there", file.display())
+        })
+    }
+
+    /// Runs the plan and tells what came of it; the exit status.
+    fn judge(&self, plan: &Plan, address: &str) -> io::Result<u8> {
+        let stopping = match &plan.target {
+            Target::Own(servers) => Some(Stopping::with(servers.clone())?),
+            Target::Listening { .. } => None,
+        };
+        let is_watched = !self.json && io::stderr().is_terminal();
+        let came = runner::run(plan, &|finding| progress(finding, is_watched));
+        stopping.into_iter().for_each(Stopping::wait_if_asked);
+        Ok(match came {
+            Ok(findings) => self.tell(&findings),
+            Err(failure) => {
+                say::note(&format!("cannot reach a broker at {address}: {failure}"));
+                EXIT_UNREACHABLE
+            }
+        })
+    }
+
+    fn plan(&self, scenarios: Vec<&'static Scenario>, address: &str) -> io::Result<Plan> {
         let target = if self.own_server {
             Target::own(&env::current_exe()?)
         } else {
-            let address = self.bootstrap.clone();
+            let address = address.to_owned();
             Target::Listening { address, restart_command: self.restart_command.clone() }
         };
         let last_start = self.within.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        Ok(Plan { scenarios, target, jobs: self.jobs, limit: Duration::from_secs(self.limit), last_start })
+        let (jobs, limit) = (self.jobs.into(), Duration::from_secs(self.limit));
+        Ok(Plan { scenarios, target, jobs, limit, last_start })
     }
 
     /// Prints the report and writes the files; the exit status.
