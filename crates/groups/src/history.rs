@@ -197,6 +197,14 @@ impl History {
         Self { by_group: self.by_group.clone(), ..Self::default() }
     }
 
+    /// A group is deleted: what comes under its name is another one.
+    pub(crate) fn forget(&mut self, group: &GroupId) {
+        let Some((number, rounds)) = self.by_group.get(group) else { return };
+        self.rounds -= rounds.len();
+        self.by_age.remove(&(*number, group.clone()));
+        self.by_group.remove_mut(group);
+    }
+
     pub(crate) fn push(&mut self, group: GroupId, round: Round) {
         let (number, mut rounds) = self.by_group.get(&group).cloned().unwrap_or_default();
         self.by_age.remove(&(number, group.clone()));
@@ -242,6 +250,20 @@ mod tests {
         let last = history.of(&group).next_back().unwrap();
         assert_eq!((last.causes.len(), last.more_causes), (CAUSES_PER_ROUND, 3));
         assert_eq!((last.began, last.ended), (Now::from_ms(5), Now::from_ms(9)));
+    }
+
+    #[test]
+    fn a_group_that_is_deleted_takes_its_rounds_along_and_leaves_room_for_others() {
+        let (mut history, group, other) = (History::default(), GroupId::from("g"), GroupId::from("other"));
+        (1..=3).for_each(|generation| history.push(group.clone(), round(generation)));
+        history.push(other.clone(), round(1));
+        history.forget(&group);
+        history.forget(&GroupId::from("never"));
+        assert_eq!((history.of(&group).count(), history.of(&other).count()), (0, 1));
+        assert_eq!((history.rounds, history.by_age.len()), (1, 1));
+        history.push(group.clone(), round(7));
+        let kept: Vec<_> = history.of(&group).map(|round| round.generation).collect();
+        assert_eq!(kept, [7], "a new group of the name has its own history alone");
     }
 
     #[test]

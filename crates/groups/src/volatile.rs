@@ -299,6 +299,11 @@ impl Volatile {
         &self.history
     }
 
+    /// A group is deleted, by whom or what ever: nothing is told of it any more.
+    pub fn deleted(&mut self, group: &GroupId) {
+        self.history.forget(group);
+    }
+
     /// When time has something to do.
     #[must_use]
     pub fn next_wake(&self) -> Option<Now> {

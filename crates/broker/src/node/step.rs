@@ -150,6 +150,9 @@ impl<'a> Step<'a> {
         if let Event::TransactionEnded(ended) = &event {
             self.add_markers(ended);
         }
+        if let Event::GroupDeleted(deleted) = &event {
+            self.node.groups.deleted(&deleted.group);
+        }
         self.proposal.events.push(event);
     }
 

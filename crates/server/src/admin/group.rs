@@ -5,7 +5,7 @@
 use semel_broker::State;
 use semel_events::GroupMember;
 use semel_groups::{
-    Group, Kind, Membership, Phase, StoredOffset,
+    Group, Kind, Live, Membership, Phase, StoredOffset,
     consumer::Roster,
     history::{Cause, Reason, Round},
     streams,
@@ -16,26 +16,24 @@ use serde_json::{Value, json};
 use super::{describe::place_json, reply::Failure};
 use crate::{node_thread::Inspected, units};
 
-/// Describes a group that exists, or whose rebalances are remembered.
+/// Describes a group that exists, or whose first members are on their way, as ListGroups has it.
 ///
 /// # Errors
-/// Nothing is known of it.
+/// There is none of the name.
 pub fn group(seen: &Inspected, id: &GroupId) -> Result<Value, Failure> {
     let state = &seen.inspection.state;
-    let found = state.groups.group(id);
+    let live = seen.inspection.groups.group(id).map(|live| &**live);
+    let nobody = Group::default();
+    let on_their_way = || live.is_some_and(Live::is_rebalancing).then_some(&nobody);
+    let group = state.groups.group(id).or_else(on_their_way);
+    let group = group.ok_or_else(|| Failure::not_found(format!("there is no group {:?}", id.as_str())))?;
     let rounds: Vec<_> =
         seen.inspection.groups.history().of(id).map(|round| self::round(seen, round)).collect();
-    if found.is_none() && rounds.is_empty() {
-        return Err(Failure::not_found(format!("there is no group {:?}", id.as_str())));
-    }
-    let nobody = Group::default();
-    let group = found.unwrap_or(&nobody);
     let offsets: Vec<_> = state.groups.offsets(id).map(|stored| offset(seen, group, stored)).collect();
-    let phase = match (found.map(Group::kind), seen.inspection.groups.group(id)) {
-        (None, _) => Phase::Dead.name(),
-        (Some(Kind::Classic(membership)), live) => Phase::of(membership, live.map(|live| &**live)).name(),
-        (Some(Kind::Consumer(roster)), _) => roster.phase().name(),
-        (Some(Kind::Streams(roster)), _) => roster.phase().name(),
+    let phase = match group.kind() {
+        Kind::Classic(membership) => Phase::of(membership, live).name(),
+        Kind::Consumer(roster) => roster.phase().name(),
+        Kind::Streams(roster) => roster.phase().name(),
     };
     let (protocol_type, protocol, members) = match group.kind() {
         Kind::Classic(membership) => {
@@ -58,6 +56,11 @@ pub fn group(seen: &Inspected, id: &GroupId) -> Result<Value, Failure> {
     }))
 }
 
+/// The address that a member comes from: Kafka's protocol has it behind a slash, as Java prints one without a name.
+fn host(host: &str) -> &str {
+    host.strip_prefix('/').unwrap_or(host)
+}
+
 fn classic_members(membership: &Membership) -> Vec<Value> {
     let consumes = &**membership.protocol_type() == "consumer";
     let member = |member: &GroupMember, assignment: &[u8]| {
@@ -71,7 +74,7 @@ fn classic_members(membership: &Membership) -> Vec<Value> {
             "member_id": &*member.id,
             "instance_id": member.instance.as_deref(),
             "client_id": &*member.client_id,
-            "client_host": &*member.client_host,
+            "client_host": host(&member.client_host),
             "leader": member.id == *membership.leader(),
             "partitions": parts,
         })
@@ -87,7 +90,7 @@ fn consumer_members(state: &State, roster: &Roster) -> Vec<Value> {
             "member_id": &**id,
             "instance_id": seat.member.instance.as_deref(),
             "client_id": &*seat.member.client_id,
-            "client_host": &*seat.member.client_host,
+            "client_host": host(&seat.member.client_host),
             "leader": false,
             "partitions": parts,
         })
@@ -106,7 +109,7 @@ fn streams_members(roster: &streams::Roster) -> Vec<Value> {
             "member_id": &**id,
             "instance_id": seat.member.instance.as_deref(),
             "client_id": &*seat.member.client_id,
-            "client_host": &*seat.member.client_host,
+            "client_host": host(&seat.member.client_host),
             "leader": false,
             "partitions": sources.collect::<Vec<_>>(),
         })
@@ -173,7 +176,7 @@ fn cause(seen: &Inspected, cause: &Cause) -> Value {
         "member_id": &*cause.member,
         "instance_id": cause.instance.as_deref(),
         "client_id": &*cause.client_id,
-        "client_host": &*cause.client_host,
+        "client_host": host(&cause.client_host),
         "at": seen.wall(cause.at).to_string(),
         "text": why(cause),
     })
@@ -196,8 +199,12 @@ fn told(round: &Round) -> String {
 /// A cause in words.
 fn why(cause: &Cause) -> String {
     let static_name = cause.instance.as_deref().map(|name| format!(", static {name:?}")).unwrap_or_default();
-    let who =
-        format!("{} (client {:?} at {}{static_name})", cause.member, &*cause.client_id, cause.client_host);
+    let who = format!(
+        "{} (client {:?} at {}{static_name})",
+        cause.member,
+        &*cause.client_id,
+        host(&cause.client_host)
+    );
     match cause.reason {
         Reason::Joined => format!("{who} joined"),
         Reason::Left => format!("{who} left"),
