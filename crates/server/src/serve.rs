@@ -324,7 +324,8 @@ impl Broker {
         let mut tasks = JoinSet::new();
         if let Some(listener) = admin {
             let (node, published) = (Arc::clone(&self.queue), Arc::clone(self.log.published()));
-            let admin = Admin::new(node, published, bootstrap(&listeners), stopped.clone());
+            let cluster_id = Arc::clone(&self.facts.cluster_id);
+            let admin = Admin::new(node, published, bootstrap(&listeners), cluster_id, stopped.clone());
             tasks.spawn(admin::serve(listener, Arc::new(admin)));
         }
         let shared = Arc::new(self.shared(advertised, config, stopped));

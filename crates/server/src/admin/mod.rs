@@ -45,6 +45,8 @@ pub struct Admin {
     published: Arc<Published>,
     /// Where this machine's Kafka clients reach the broker: stands in the commands that answers name.
     bootstrap: String,
+    /// The cluster's id: of the data directory.
+    cluster_id: Arc<str>,
     connections: Semaphore,
     stop: watch::Receiver<bool>,
 }
@@ -55,9 +57,10 @@ impl Admin {
         node: Arc<NodeQueue>,
         published: Arc<Published>,
         bootstrap: String,
+        cluster_id: Arc<str>,
         stop: watch::Receiver<bool>,
     ) -> Self {
-        Self { node, published, bootstrap, connections: Semaphore::new(CONNECTIONS_MAX), stop }
+        Self { node, published, bootstrap, cluster_id, connections: Semaphore::new(CONNECTIONS_MAX), stop }
     }
 
     /// Completes when the server stops.

@@ -130,6 +130,7 @@ impl Route {
         match self {
             Self::Health => Ok(json!({
                 "status": "ok", "version": env!("CARGO_PKG_VERSION"), "bootstrap": admin.bootstrap,
+                "cluster_id": &*admin.cluster_id,
             })),
             Self::Ready => admin.inspect().await.map(|seen| {
                 json!({

@@ -95,10 +95,38 @@ fn exit_statuses_are_those_of_the_help() {
         let output = rig.run(unknown);
         assert_eq!(output.status.code(), Some(3), "{unknown:?}: {}", said(&output));
     }
-    for wrong in [&["txn"][..], &["txn", "describe"], &["lso", "t:x"], &["fences", "--since", "soon"]] {
-        assert_eq!(status(wrong), Some(2), "{wrong:?}");
+    for (wrong, named) in [
+        (&["txn"][..], ""),
+        (&["txn", "describe"], ""),
+        (&["lso", "t:x"], ""),
+        (&["fences", "--since", "soon"], ""),
+        (&["txn", "list", "--state", "bogus"], "PrepareCommit"),
+        (&["group", "list", "--state", "emtpy"], "Empty, PreparingRebalance"),
+        (&["group", "describe", ""], "not empty"),
+        (&["group", "reset-offsets", "", "--to-earliest"], "not empty"),
+        (&["group", "reset-offsets", "g", "--to-datetime", "2026-02-30"], "2026-02-30"),
+        (&["group", "reset-offsets", "g", "--to-datetime", "1960-01-01"], "since 1970"),
+        (&["txn", "list", "--bootstrap", "foo"], "HOST:PORT"),
+        (&["fences", "--admin", "foo"], "HOST:PORT"),
+        (&["certify", "--bootstrap", "foo"], "HOST:PORT"),
+    ] {
+        let output = rig.run(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", said(&output));
+        assert!(said(&output).contains(named), "{wrong:?}: {}", said(&output));
     }
-    assert_eq!(status(&["txn", "list", "--state", "Nonsense"]), Some(1));
+}
+
+#[test]
+fn addresses_of_two_brokers_are_not_put_together() {
+    let (one, other) = (Rig::start(), Rig::start());
+    let addresses = [("SEMEL_BOOTSTRAP", one.server.address()), ("SEMEL_ADMIN", other.server.admin())];
+    for command in [&["group", "describe", "g"][..], &["lso", "t"]] {
+        let output = run(command, &addresses);
+        assert_eq!(output.status.code(), Some(2), "{command:?}: {}", said(&output));
+        for address in [one.server.address(), other.server.admin(), other.server.address()] {
+            assert!(said(&output).contains(address), "{address}: {}", said(&output));
+        }
+    }
 }
 
 #[test]

@@ -137,6 +137,7 @@ fn offsets_are_moved_only_when_told_to_and_within_the_log() {
         (&["--topic", "no", "--to-earliest"][..], 3),
         (&["--topic", "t:7", "--to-earliest"], 3),
         (&["--topic", "t"], 2),
+        (&["--to-datetime", "2026-11-31"], 2),
         (&["--to-earliest", "--to-latest"], 2),
     ] {
         let output = rig.run(&[&["group", "reset-offsets", "g"], arguments].concat());
@@ -159,6 +160,7 @@ fn a_group_with_a_member_is_described_explained_and_neither_reset_nor_deleted() 
     let described = rig.json(&["group", "describe", "g"]);
     let member = &described["members"][0];
     assert_eq!((&member["client_id"], &member["leader"]), (&"app-1".into(), &true.into()));
+    assert_eq!(member["client_host"], "127.0.0.1", "without Java's slash");
     assert_eq!(member["partitions"], serde_json::json!([{ "topic": "t", "partition": 0 }]));
     for command in [
         &["group", "delete", "g"][..],
@@ -167,6 +169,7 @@ fn a_group_with_a_member_is_described_explained_and_neither_reset_nor_deleted() 
         let output = rig.run(command);
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         assert!(said(&output).contains("has members"), "{}", said(&output));
+        assert!(!said(&output).contains("txn abort"), "no transaction is in the way: {}", said(&output));
     }
     let leaving = LeavingMember { member_id: joined.member_id.clone(), ..Default::default() };
     let request =
@@ -180,8 +183,63 @@ fn a_group_with_a_member_is_described_explained_and_neither_reset_nor_deleted() 
     let told = rig.text(&["group", "explain", "g"]);
     assert!(told.contains("Epoch 2 with 0 members") && told.contains("left"), "{told}");
     assert_eq!(rig.json(&["group", "delete", "g"])["deleted"], serde_json::json!(["g"]));
-    assert_eq!(rig.run(&["group", "delete", "g"]).status.code(), Some(3));
+    for command in ["delete", "describe", "explain"] {
+        let output = rig.run(&["group", command, "g"]);
+        assert_eq!(output.status.code(), Some(3), "a deleted group is gone, {command}: {}", said(&output));
+    }
+    settle(&mut app, "g");
+    let anew = rig.json(&["group", "explain", "g"]);
+    assert_eq!(anew["rebalances"].as_array().map(Vec::len), Some(1), "its history is its own: {anew}");
     assert_eq!(rig.run(&["group", "explain", "never"]).status.code(), Some(3));
+}
+
+#[test]
+fn of_several_groups_those_that_are_gone_are_told_before_those_that_are_not() {
+    let rig = Rig::start();
+    let mut app = rig.client("app-1");
+    write(&mut app, &[b"a"]);
+    for group in ["ga", "gb", "gc"] {
+        assert_eq!(commit(&mut app, group, 0), 0);
+    }
+    let output = rig.run(&["group", "delete", "ga", "nope", "gb", "ga", "--json"]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON in spite of an error");
+    assert_eq!(told["deleted"], serde_json::json!(["ga", "gb"]));
+    assert_eq!(told["failed"][0]["group"], "nope");
+    assert_eq!(told["failed"].as_array().map(Vec::len), Some(1), "{told}");
+    let output = rig.run(&["group", "delete", "gc", "gc", "nope"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Deleted group \"gc\".\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "semel: there is no group \"nope\"\n");
+}
+
+#[test]
+fn offsets_of_a_group_that_does_not_exist_are_not_reset_without_a_topic() {
+    let rig = Rig::start();
+    let output = rig.run(&["group", "reset-offsets", "nope", "--to-earliest"]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+}
+
+#[test]
+fn control_characters_of_a_groups_name_stay_in_its_line() {
+    let rig = Rig::start();
+    let mut app = rig.client("app-1");
+    assert_eq!(commit(&mut app, "a\nb\u{1b}[2J", 0), 0);
+    let told = rig.text(&["group", "list"]);
+    assert!(told.lines().count() == 2 && told.contains(r"a\nb\u{1b}[2J"), "{told:?}");
+}
+
+#[test]
+fn a_group_that_an_undecided_transaction_holds_is_not_deleted_and_the_error_says_how_to_end_it() {
+    let rig = Rig::start();
+    let mut app = rig.client("app-1");
+    let identity = app.init(Some("tx")).expect("it serves");
+    assert!(!app.add_offsets("tx", identity, "g").expect("it serves").is_error());
+    let offset = (&t(), semel_types::Offset::ZERO);
+    assert!(!app.commit_offset("tx", identity, "g", offset).expect("it serves").is_error());
+    let output = rig.run(&["group", "delete", "g"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("semel txn abort ID"), "{}", said(&output));
+    assert!(!said(&output).contains("has members"), "{}", said(&output));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use clap::Args;
 use semel_types::DurationMs;
 use serde_json::Value;
 
-use super::{AdminAddress, AskError, Said, admin, finish};
+use super::{AdminAddress, AskError, Said, admin, finish, visible};
 use crate::{cli::EXIT_OK, clock, say, units};
 
 /// Show who fenced whom: takeovers, timeouts, aborts by an administrator.
@@ -82,7 +82,7 @@ fn follow(fences: &Fences, path: &str) -> u8 {
             Err(error) => return finish(Err::<Said, AskError>(error), fences.json),
         };
         for fence in listed(&answer) {
-            let text = if fences.json { fence.to_string() } else { line(fence) };
+            let text = if fences.json { fence.to_string() } else { visible(&line(fence)) };
             if !say::try_line(&text) {
                 return EXIT_OK;
             }

@@ -82,6 +82,16 @@ impl Kafka {
         Ok(named.collect())
     }
 
+    /// The id of the broker's cluster, if it has one.
+    ///
+    /// # Errors
+    /// The exchange failed.
+    pub fn cluster_id(&mut self) -> Result<Option<String>, AskError> {
+        let request = MetadataRequest { topics: Some(Vec::new()), ..Default::default() };
+        let found = self.call(&request, METADATA)?.cluster_id;
+        Ok(found.map(|id| id.as_str().to_owned()))
+    }
+
     fn topics(&mut self, topics: Option<Vec<MetadataRequestTopic>>) -> Result<Vec<MetadataTopic>, AskError> {
         let request = MetadataRequest { topics, allow_auto_topic_creation: false, ..Default::default() };
         Ok(self.call(&request, METADATA)?.topics)

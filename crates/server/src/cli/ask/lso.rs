@@ -4,7 +4,7 @@ use clap::Args;
 use semel_types::DurationMs;
 use serde_json::{Value, json};
 
-use super::{AdminAddress, AskError, Bootstrap, Said, Target, admin, finish, kafka::Kafka, shell_word};
+use super::{AdminAddress, AskError, Bootstrap, Said, Target, admin, finish, one_broker, shell_word};
 use crate::units;
 
 /// Show what holds the last stable offset of a topic's partitions: readers of committed records wait behind it.
@@ -38,7 +38,7 @@ pub fn run(lso: &Lso) -> u8 {
 fn ask(lso: &Lso) -> Result<Said, AskError> {
     let partitions = match lso.target.partition {
         Some(partition) => vec![partition],
-        None => Kafka::connect(&lso.bootstrap.bootstrap)?.partitions(&lso.target.topic)?,
+        None => one_broker(&lso.bootstrap, &lso.admin)?.partitions(&lso.target.topic)?,
     };
     let topic = admin::encode(&lso.target.topic);
     let mut found = Vec::with_capacity(partitions.len());

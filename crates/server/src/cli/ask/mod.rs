@@ -16,12 +16,14 @@ pub mod txn;
 use std::fmt::Display;
 
 use clap::Args;
+use kafka::Kafka;
 use semel_certify::ClientError;
 use serde_json::Value;
 
 use crate::{
     admin::DEFAULT_ADDRESS,
-    cli::{EXIT_FAILED, EXIT_OK},
+    cli::{EXIT_FAILED, EXIT_OK, EXIT_USAGE},
+    net::endpoint::Endpoint,
     say,
 };
 
@@ -36,7 +38,7 @@ pub const EXIT_FOUND: u8 = 5;
 #[derive(Args, Debug)]
 pub struct Bootstrap {
     /// Address of the broker.
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092", env = "SEMEL_BOOTSTRAP")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9092", env = "SEMEL_BOOTSTRAP", value_parser = address)]
     pub bootstrap: String,
 }
 
@@ -44,8 +46,38 @@ pub struct Bootstrap {
 #[derive(Args, Debug)]
 pub struct AdminAddress {
     /// Address of the broker's admin endpoint.
-    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_ADDRESS, env = "SEMEL_ADMIN")]
+    #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_ADDRESS, env = "SEMEL_ADMIN", value_parser = address)]
     pub admin: String,
+}
+
+/// Connects to the broker of both addresses: what two different ones say must not be put together.
+fn one_broker(bootstrap: &Bootstrap, admin: &AdminAddress) -> Result<Kafka, AskError> {
+    let (bootstrap, admin) = (&bootstrap.bootstrap, &admin.admin);
+    let mut kafka = Kafka::connect(bootstrap)?;
+    let health = admin::get(admin, "/v1/health")?;
+    let (here, there) = (kafka.cluster_id()?.unwrap_or_default(), health["cluster_id"].as_str());
+    match there.filter(|there| *there != here) {
+        None => Ok(kafka),
+        Some(there) => Err(AskError::Usage(format!(
+            "--bootstrap {bootstrap} (cluster {here}) and --admin {admin} (cluster {there}, whose clients connect to {}) \
+             are two brokers: name both addresses of one",
+            health["bootstrap"].as_str().unwrap_or("another address"),
+        ))),
+    }
+}
+
+/// Takes an address that can be connected to.
+///
+/// # Errors
+/// What was expected.
+pub fn address(text: &str) -> Result<String, String> {
+    Endpoint::parse(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// Takes one of Kafka's names of a state, in any case.
+fn state(text: &str, states: &[&str]) -> Result<String, String> {
+    let found = states.iter().find(|state| state.eq_ignore_ascii_case(text));
+    found.map(|state| (*state).to_owned()).ok_or_else(|| format!("there are {}", states.join(", ")))
 }
 
 /// Why a command did not do what it was asked.
@@ -71,6 +103,9 @@ pub enum AskError {
     /// The broker refused.
     #[error("{0}")]
     Refused(String),
+    /// What was asked makes no sense.
+    #[error("{0}")]
+    Usage(String),
     /// The exchange failed.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -81,6 +116,7 @@ impl AskError {
         match self {
             Self::Unreachable { .. } => EXIT_UNREACHABLE,
             Self::NotFound(_) => EXIT_NOT_FOUND,
+            Self::Usage(_) => EXIT_USAGE,
             Self::Refused(_) | Self::Client(_) => EXIT_FAILED,
         }
     }
@@ -97,36 +133,51 @@ pub struct Said {
     pub json: Value,
     /// For people, line by line.
     pub lines: Vec<String>,
+    /// What could not be done beside what was.
+    pub errors: Vec<AskError>,
     /// The exit status.
     pub exit: u8,
 }
 
 impl Said {
     fn new(json: Value, lines: Vec<String>) -> Self {
-        Self { json, lines, exit: EXIT_OK }
+        Self { json, lines, errors: Vec::new(), exit: EXIT_OK }
     }
 }
 
-/// Prints what a command has to say; the exit status.
+/// Prints what a command has to say; the exit status: that of the first error, if there is one.
 pub fn finish(said: Result<Said, AskError>, json: bool) -> u8 {
-    match said {
-        Ok(said) if json => {
-            say::line(&said.json.to_string());
-            said.exit
-        }
-        Ok(said) => {
-            said.lines.iter().for_each(|line| say::line(line));
-            said.exit
-        }
+    let said = match said {
+        Ok(said) => said,
         Err(error) => {
             say::error(&error);
-            error.exit()
+            return error.exit();
         }
+    };
+    if json {
+        say::line(&said.json.to_string());
+    } else {
+        said.lines.iter().for_each(|line| say::line(&visible(line)));
     }
+    said.errors.iter().for_each(|error| say::error(error));
+    said.errors.first().map_or(said.exit, AskError::exit)
+}
+
+/// Text with its control characters as escapes. Clients choose names freely: a line break in one must not begin a line,
+/// nor may one move the terminal's cursor, or turn the direction of writing.
+fn visible(text: &str) -> String {
+    let turns =
+        |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() || turns(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
 }
 
 /// Rows with a head, in columns.
 fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|cell| visible(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([head[column].len()]).max().unwrap_or_default()
@@ -196,6 +247,20 @@ mod tests {
         assert_eq!(shell_word("orders-1"), "orders-1");
         assert_eq!(shell_word("it's $1"), r"'it'\''s $1'");
         assert_eq!(shell_word(""), "''");
+    }
+
+    #[test]
+    fn control_characters_of_names_reach_no_terminal_and_break_no_table() {
+        let rows = vec![vec!["a\nb".to_owned(), "\u{1b}[2J\u{9b}\u{202e}".to_owned()]];
+        let shown = table(&["ID", "N"], &rows);
+        assert_eq!(shown, ["ID    N", r"a\nb  \u{1b}[2J\u{9b}\u{202e}"]);
+        assert_eq!(visible("é \\n '\"\u{7f}"), "é \\n '\"\\u{7f}", "and nothing else is changed");
+    }
+
+    #[test]
+    fn an_address_has_a_port() {
+        assert_eq!(address("[::1]:9092"), Ok("[::1]:9092".to_owned()));
+        assert!(address("foo").is_err_and(|error| error.contains("HOST:PORT")));
     }
 
     #[test]

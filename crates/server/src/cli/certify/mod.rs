@@ -57,7 +57,7 @@ Exit status: 0 all of Kafka's promises are kept (with --strict the stricter ones
 pub struct Certify {
     /// Address of the broker to be judged; it should have one node and nothing that matters. Without it that in
     /// SEMEL_BOOTSTRAP, or 127.0.0.1:9092.
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = super::ask::address)]
     bootstrap: Option<String>,
     /// Judge Semel itself, on servers of this program that are started for the run.
     #[arg(long, conflicts_with_all = ["restart_command", "bootstrap"])]

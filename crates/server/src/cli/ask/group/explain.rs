@@ -17,7 +17,7 @@ first 8 causes.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 no such group, 4 nobody answers at the address.")]
 pub struct Explain {
     /// The group.
-    #[arg(value_name = "GROUP")]
+    #[arg(value_name = "GROUP", value_parser = super::name)]
     group: String,
     #[command(flatten)]
     admin: AdminAddress,

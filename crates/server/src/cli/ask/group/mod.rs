@@ -33,6 +33,11 @@ enum GroupAction {
     Explain(explain::Explain),
 }
 
+/// Takes the name of a group. Kafka's tools know the empty one, of consumers of long ago; here nothing has it.
+fn name(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("a group's name is not empty".to_owned()) } else { Ok(text.to_owned()) }
+}
+
 /// Runs the command; the exit status.
 pub fn run(command: &GroupCommand) -> u8 {
     match &command.action {

@@ -12,6 +12,7 @@ use semel_wire::{
 };
 use serde_json::json;
 
+use super::list::state_of;
 use crate::cli::ask::{AskError, Bootstrap, Said, Target, kafka::Kafka, table};
 
 /// Move committed offsets of a group without members.
@@ -27,13 +28,14 @@ use crate::cli::ask::{AskError, Bootstrap, Said, Target, kafka::Kafka, table};
   semel group reset-offsets orders --to-datetime 2026-11-29T12:00:00Z --execute
 
 Without --execute nothing is changed. Without --topic it is about every partition that the group has an offset of. An
-offset outside of the log is moved to its nearer end. The group must have no members: the broker refuses else.
+offset outside of the log is moved to its nearer end. The group must have no members: the broker refuses else. With --topic, a
+group that does not exist is made.
 It asks in Kafka's protocol (OffsetFetch, ListOffsets, OffsetCommit), so it works with other brokers, too.
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 3 no such topic, partition or offset, 4 nobody answers at the address.")]
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 no such group, topic, partition or offset, 4 nobody answers at the address.")]
 pub struct Reset {
     /// The group.
-    #[arg(value_name = "GROUP")]
+    #[arg(value_name = "GROUP", value_parser = super::name)]
     group: String,
     /// A topic, or one partition of it; may be given often.
     #[arg(long = "topic", value_name = "TOPIC[:P]", value_parser = Target::parse)]
@@ -126,6 +128,12 @@ fn lines(reset: &Reset, moves: &[Move]) -> Vec<String> {
 fn places(kafka: &mut Kafka, reset: &Reset) -> Result<Vec<(String, i32, Option<i64>)>, AskError> {
     let committed = committed(kafka, &reset.group)?;
     if reset.topics.is_empty() {
+        if committed.is_empty() && state_of(kafka, &reset.group)?.is_none() {
+            let group = &reset.group;
+            return Err(AskError::NotFound(format!(
+                "there is no group {group:?}; --topic names the partitions that a new one gets offsets of"
+            )));
+        }
         return Ok(committed
             .into_iter()
             .map(|(topic, partition, at)| (topic, partition, Some(at)))

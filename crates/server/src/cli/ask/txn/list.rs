@@ -9,7 +9,7 @@ use semel_wire::{
 use serde_json::json;
 
 use crate::{
-    cli::ask::{AskError, Bootstrap, Said, kafka::Kafka, table},
+    cli::ask::{self, AskError, Bootstrap, Said, kafka::Kafka, table},
     units,
 };
 
@@ -21,13 +21,13 @@ use crate::{
   semel txn list --longer-than 1m         open for longer than a minute
   semel txn list --json
 
-States are Kafka's: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort.
+States are Kafka's: Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence, Dead.
 It asks in Kafka's protocol (ListTransactions), so it works with other brokers, too.
 
 Exit status: 0 done, 1 failed, 2 wrong usage, 4 nobody answers at the address.")]
 pub struct List {
     /// In this state alone; may be given often.
-    #[arg(long, value_name = "STATE")]
+    #[arg(long, value_name = "STATE", value_parser = state)]
     state: Vec<String>,
     /// With a transaction that is open for longer than this.
     #[arg(long, value_name = "TIME", value_parser = units::parse_span)]
@@ -41,6 +41,22 @@ pub struct List {
 
 /// Version with the filter of ages (KIP-994).
 const VERSION: i16 = 1;
+
+/// Kafka's names of the states.
+const STATES: [&str; 8] = [
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "PrepareEpochFence",
+    "Dead",
+];
+
+fn state(text: &str) -> Result<String, String> {
+    ask::state(text, &STATES)
+}
 
 /// Asks.
 pub fn ask(list: &List) -> Result<Said, AskError> {
