@@ -38,7 +38,7 @@ pub fn kafka(project: &Project) -> Outcome {
     built(project, |program| {
         match with_peer(project, "kafka", KAFKA_PORT, || {
             let within = KAFKA_WITHIN_S.to_string();
-            kafka_run(project, program, &["--reference", "--within", &within])
+            kafka_run(project, program, &["--reference", "--again", "--within", &within])
         }) {
             Ok(()) => Outcome::Passed,
             Err(ending) => Outcome::Failed(ending.describe()),

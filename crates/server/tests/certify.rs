@@ -83,6 +83,15 @@ fn a_restart_command_without_the_word_for_a_small_disk_fills_no_disk() {
 }
 
 #[test]
+fn what_failed_is_tried_once_more_and_fails_again() {
+    let output = certify(&["--own-server", "--reference", "--again", "--only", "S1", "--only", "B01"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(told.matches("once more, alone").count(), 1, "{told}");
+    assert!(told.contains("once more, alone: S1 "), "{told}");
+    assert_eq!(output.status.code(), Some(1), "a stricter promise that is kept twice is none");
+}
+
+#[test]
 fn what_is_not_begun_in_time_is_not_run() {
     let output = certify(&["--own-server", "--strict", "--only", "B01", "--within", "0", "--json"]);
     let run = json(&output);
