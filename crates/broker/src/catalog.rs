@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 use semel_events::{
-    Decode, DecodeError, Encode, Event, PartitionsAdded, Reader, Setting, TopicCreated, TopicDeleted, Visible,
+    Decode, DecodeError, Encode, Event, PartitionsAdded, Reader, Setting, TopicCreated, TopicDeleted,
+    Visible, membership_event,
 };
 use semel_types::{Now, PartitionHandle, PartitionIndex, ProducerId, TopicId, TopicName};
 
@@ -206,24 +207,9 @@ impl Catalog {
             | Event::TransactionalIdExpired(_)
             | Event::OffsetsCommitted(_)
             | Event::PendingOffsetsAdded(_)
-            | Event::GroupGenerationStarted(_)
-            | Event::GroupAssigned(_)
-            | Event::GroupMemberReplaced(_)
-            | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
             | Event::OffsetsDeleted(_)
-            | Event::ConsumerMemberChanged(_)
-            | Event::ConsumerEpochStarted(_)
-            | Event::ConsumerMemberReconciled(_)
-            | Event::ConsumerMembersRemoved(_)
-            | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_)
-            | Event::StreamsTopologySet(_)
-            | Event::StreamsMemberChanged(_)
-            | Event::StreamsEpochStarted(_)
-            | Event::StreamsTargetSet(_)
-            | Event::StreamsMemberReconciled(_)
-            | Event::StreamsMembersRemoved(_) => {}
+            | membership_event!() => {}
         }
     }
 

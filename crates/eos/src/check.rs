@@ -7,7 +7,7 @@
 use alloc::{format, string::String};
 use core::fmt;
 
-use semel_events::Event;
+use semel_events::{Event, membership_event};
 use semel_types::PartitionHandle;
 
 use crate::{PartitionState, State, fence, txn};
@@ -74,27 +74,12 @@ impl State {
             | Event::TransactionalIdExpired(_)
             | Event::OffsetsCommitted(_)
             | Event::PendingOffsetsAdded(_)
-            | Event::GroupGenerationStarted(_)
-            | Event::GroupAssigned(_)
-            | Event::GroupMemberReplaced(_)
-            | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
             | Event::TopicSettingsChanged(_)
             | Event::PartitionsAdded(_)
             | Event::GroupSettingsChanged(_)
             | Event::OffsetsDeleted(_)
-            | Event::ConsumerMemberChanged(_)
-            | Event::ConsumerEpochStarted(_)
-            | Event::ConsumerMemberReconciled(_)
-            | Event::ConsumerMembersRemoved(_)
-            | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_)
-            | Event::StreamsTopologySet(_)
-            | Event::StreamsMemberChanged(_)
-            | Event::StreamsEpochStarted(_)
-            | Event::StreamsTargetSet(_)
-            | Event::StreamsMemberReconciled(_)
-            | Event::StreamsMembersRemoved(_) => Ok(()),
+            | membership_event!() => Ok(()),
         }
     }
 

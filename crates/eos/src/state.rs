@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use semel_events::{
     BatchAppended, BatchProducer, Decode, DecodeError, Encode, Event, Reader, ShardStarted, StubsDropped,
-    Visible,
+    Visible, membership_event,
 };
 use semel_types::{
     ClusterId, LeaderEpoch, LogSequence, Now, PartitionHandle, ProducerId, ShardEpoch,
@@ -91,26 +91,11 @@ impl State {
                 self.transactions.apply_ended(ended, written, &mut self.producers);
             }
             Event::OffsetsCommitted(_)
-            | Event::GroupGenerationStarted(_)
-            | Event::GroupAssigned(_)
-            | Event::GroupMemberReplaced(_)
-            | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
             | Event::TopicSettingsChanged(_)
             | Event::GroupSettingsChanged(_)
             | Event::OffsetsDeleted(_)
-            | Event::ConsumerMemberChanged(_)
-            | Event::ConsumerEpochStarted(_)
-            | Event::ConsumerMemberReconciled(_)
-            | Event::ConsumerMembersRemoved(_)
-            | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_)
-            | Event::StreamsTopologySet(_)
-            | Event::StreamsMemberChanged(_)
-            | Event::StreamsEpochStarted(_)
-            | Event::StreamsTargetSet(_)
-            | Event::StreamsMemberReconciled(_)
-            | Event::StreamsMembersRemoved(_) => {}
+            | membership_event!() => {}
         }
     }
 

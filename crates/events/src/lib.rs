@@ -95,6 +95,30 @@ pub use e049_streams_members_removed::StreamsMembersRemoved;
 pub use e050_group_settings_changed::GroupSettingsChanged;
 pub use visible::{AbortedTransaction, Visible};
 
+/// The pattern of every event about who belongs to a group and what each member got, of all kinds of groups: for the
+/// `match` of somebody to whom they are all the same. It names each event, so that such a match stays exhaustive.
+#[macro_export]
+macro_rules! membership_event {
+    () => {
+        $crate::Event::GroupGenerationStarted(_)
+            | $crate::Event::GroupAssigned(_)
+            | $crate::Event::GroupMemberReplaced(_)
+            | $crate::Event::GroupMembersRemoved(_)
+            | $crate::Event::ConsumerMemberChanged(_)
+            | $crate::Event::ConsumerEpochStarted(_)
+            | $crate::Event::ConsumerMemberReconciled(_)
+            | $crate::Event::ConsumerMembersRemoved(_)
+            | $crate::Event::ConsumerMemberReplaced(_)
+            | $crate::Event::GroupKindChanged(_)
+            | $crate::Event::StreamsTopologySet(_)
+            | $crate::Event::StreamsMemberChanged(_)
+            | $crate::Event::StreamsEpochStarted(_)
+            | $crate::Event::StreamsTargetSet(_)
+            | $crate::Event::StreamsMemberReconciled(_)
+            | $crate::Event::StreamsMembersRemoved(_)
+    };
+}
+
 define::events! {
     1 ShardStarted, version 1;
     2 ProducerIdsReserved, version 1;

@@ -135,9 +135,14 @@ impl Node {
         Outputs { fences, ..self.outputs(context, Some(proposal)) }
     }
 
-    /// How long members of this group may be silent.
+    /// How long members of this group may be silent. Few groups have settings of their own: the others cost nothing.
     fn sessions(&self, group: &GroupId) -> Sessions {
-        let limits = GroupLimits::of(self.state.group_settings.of(group), &self.settings);
+        let given = self.state.group_settings.of(group);
+        if given.is_empty() {
+            let (consumer, streams) = (&self.group_settings, &self.streams_settings);
+            return Sessions { consumer: consumer.session_timeout, streams: streams.session_timeout };
+        }
+        let limits = GroupLimits::of(given, &self.settings);
         Sessions { consumer: limits.consumer_session_timeout, streams: limits.streams_session_timeout }
     }
 

@@ -6,7 +6,7 @@ use semel_eos::{
     BatchStamp, Change, Judgement, ProduceScope, Refusal,
     txn::{self, Command, Fence, Reply, Request},
 };
-use semel_events::{Event, TransactionEnded};
+use semel_events::{Event, TransactionEnded, membership_event};
 use semel_groups::{Change as GroupChange, Waiter, classic, consumer, streams};
 use semel_log::{Payload, Proposal, Room, RoomClass};
 use semel_types::{
@@ -172,22 +172,7 @@ impl<'a> Step<'a> {
             | Event::TransactionalIdInitialized(_)
             | Event::TransactionEnded(_)
             | Event::TransactionalIdExpired(_)
-            | Event::GroupGenerationStarted(_)
-            | Event::GroupAssigned(_)
-            | Event::GroupMemberReplaced(_)
-            | Event::GroupMembersRemoved(_)
-            | Event::ConsumerMemberChanged(_)
-            | Event::ConsumerEpochStarted(_)
-            | Event::ConsumerMemberReconciled(_)
-            | Event::ConsumerMembersRemoved(_)
-            | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_)
-            | Event::StreamsTopologySet(_)
-            | Event::StreamsMemberChanged(_)
-            | Event::StreamsEpochStarted(_)
-            | Event::StreamsTargetSet(_)
-            | Event::StreamsMemberReconciled(_)
-            | Event::StreamsMembersRemoved(_) => true,
+            | membership_event!() => true,
             Event::TransactionExtended(extended) => self.state().starts_transaction(extended),
             Event::TopicCreated(_)
             | Event::TopicDeleted(_)

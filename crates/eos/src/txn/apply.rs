@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use semel_events::{
     EndCause, Event, InitCause, Outcome, TransactionEnded, TransactionExtended, TransactionalIdExpired,
-    TransactionalIdInitialized,
+    TransactionalIdInitialized, membership_event,
 };
 use semel_types::{ProducerStamp, TransactionalId, WallTime};
 
@@ -38,28 +38,13 @@ impl Coordinator {
             | Event::StubsDropped(_)
             | Event::OffsetsCommitted(_)
             | Event::PendingOffsetsAdded(_)
-            | Event::GroupGenerationStarted(_)
-            | Event::GroupAssigned(_)
-            | Event::GroupMemberReplaced(_)
-            | Event::GroupMembersRemoved(_)
             | Event::GroupDeleted(_)
             | Event::RecordsDeleted(_)
             | Event::TopicSettingsChanged(_)
             | Event::PartitionsAdded(_)
             | Event::GroupSettingsChanged(_)
             | Event::OffsetsDeleted(_)
-            | Event::ConsumerMemberChanged(_)
-            | Event::ConsumerEpochStarted(_)
-            | Event::ConsumerMemberReconciled(_)
-            | Event::ConsumerMembersRemoved(_)
-            | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_)
-            | Event::StreamsTopologySet(_)
-            | Event::StreamsMemberChanged(_)
-            | Event::StreamsEpochStarted(_)
-            | Event::StreamsTargetSet(_)
-            | Event::StreamsMemberReconciled(_)
-            | Event::StreamsMembersRemoved(_) => {}
+            | membership_event!() => {}
         }
     }
 

@@ -7,7 +7,7 @@ use semel_eos::{
     BatchStamp, Command, Judgement, ProduceScope, Refusal, Reply, Request, Settings, State, Volatile, decide,
     txn::start,
 };
-use semel_events::{Author, Event, Reader, TopicCreated, TopicDeleted, Visible};
+use semel_events::{Author, Event, Reader, TopicCreated, TopicDeleted, Visible, membership_event};
 use semel_types::{
     ConnectionNumber, Context, DurationMs, LogSequence, Now, PartitionHandle, ProducerId, RequestToken,
     TopicId, TopicName, TransactionalId, WallTime,
@@ -277,19 +277,7 @@ fn is_synced(log: &[Event]) -> bool {
             | Event::TopicSettingsChanged(_)
             | Event::PartitionsAdded(_)
             | Event::GroupSettingsChanged(_)
-            | Event::OffsetsDeleted(_)
-            | Event::ConsumerMemberChanged(_)
-            | Event::ConsumerEpochStarted(_)
-            | Event::ConsumerMemberReconciled(_)
-            | Event::ConsumerMembersRemoved(_)
-            | Event::ConsumerMemberReplaced(_)
-            | Event::GroupKindChanged(_)
-            | Event::StreamsTopologySet(_)
-            | Event::StreamsMemberChanged(_)
-            | Event::StreamsEpochStarted(_)
-            | Event::StreamsTargetSet(_)
-            | Event::StreamsMemberReconciled(_)
-            | Event::StreamsMembersRemoved(_),
+            | Event::OffsetsDeleted(_),
         ) => false,
         Some(Event::TransactionExtended(event)) => {
             let earlier = log[..log.len() - 1].iter().rev();
@@ -307,10 +295,7 @@ fn is_synced(log: &[Event]) -> bool {
             | Event::TransactionalIdInitialized(_)
             | Event::TransactionEnded(_)
             | Event::TransactionalIdExpired(_)
-            | Event::GroupGenerationStarted(_)
-            | Event::GroupAssigned(_)
-            | Event::GroupMemberReplaced(_)
-            | Event::GroupMembersRemoved(_),
+            | membership_event!(),
         ) => true,
     }
 }

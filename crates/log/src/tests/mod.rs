@@ -19,6 +19,7 @@ use bytes::Bytes;
 use semel_events::{
     BatchAppended, DecodeError, Event, Reader, ShardStarted, TopicCreated, TopicDeleted, Visible,
     codec::{Decode, Encode},
+    membership_event,
 };
 use semel_types::{
     LeaderEpoch, LogSequence, Now, Offset, PartitionHandle, ProducerId, ShardEpoch, ShardId, TopicId,
@@ -79,28 +80,13 @@ fn stamp_of(event: &Event) -> Now {
         | Event::TransactionEnded(_)
         | Event::TransactionalIdExpired(_)
         | Event::OffsetsCommitted(_)
-        | Event::GroupGenerationStarted(_)
-        | Event::GroupAssigned(_)
-        | Event::GroupMemberReplaced(_)
-        | Event::GroupMembersRemoved(_)
         | Event::GroupDeleted(_)
         | Event::RecordsDeleted(_)
         | Event::TopicSettingsChanged(_)
         | Event::PartitionsAdded(_)
         | Event::GroupSettingsChanged(_)
         | Event::OffsetsDeleted(_)
-        | Event::ConsumerMemberChanged(_)
-        | Event::ConsumerEpochStarted(_)
-        | Event::ConsumerMemberReconciled(_)
-        | Event::ConsumerMembersRemoved(_)
-        | Event::ConsumerMemberReplaced(_)
-        | Event::GroupKindChanged(_)
-        | Event::StreamsTopologySet(_)
-        | Event::StreamsMemberChanged(_)
-        | Event::StreamsEpochStarted(_)
-        | Event::StreamsTargetSet(_)
-        | Event::StreamsMemberReconciled(_)
-        | Event::StreamsMembersRemoved(_)
+        | membership_event!()
         | Event::PendingOffsetsAdded(_) => panic!("the tests make no {}", event.name()),
     }
 }

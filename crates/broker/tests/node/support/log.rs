@@ -8,7 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use semel_broker::State;
-use semel_events::{Event, Visible};
+use semel_events::{Event, Visible, membership_event};
 use semel_log::{BlockCache, BlockSource, Extent, FileNumber, Payload, Proposal, Published};
 use semel_types::{LeaderEpoch, LogSequence, PartitionHandle};
 use semel_wire::batch::patch_base_offset_and_leader_epoch;
@@ -153,28 +153,13 @@ fn check_payloads(events: &[Event], payloads: &[Payload]) {
         | Event::TransactionalIdExpired(_)
         | Event::OffsetsCommitted(_)
         | Event::PendingOffsetsAdded(_)
-        | Event::GroupGenerationStarted(_)
-        | Event::GroupAssigned(_)
-        | Event::GroupMemberReplaced(_)
-        | Event::GroupMembersRemoved(_)
         | Event::GroupDeleted(_)
         | Event::RecordsDeleted(_)
         | Event::TopicSettingsChanged(_)
         | Event::PartitionsAdded(_)
         | Event::GroupSettingsChanged(_)
         | Event::OffsetsDeleted(_)
-        | Event::ConsumerMemberChanged(_)
-        | Event::ConsumerEpochStarted(_)
-        | Event::ConsumerMemberReconciled(_)
-        | Event::ConsumerMembersRemoved(_)
-        | Event::ConsumerMemberReplaced(_)
-        | Event::GroupKindChanged(_)
-        | Event::StreamsTopologySet(_)
-        | Event::StreamsMemberChanged(_)
-        | Event::StreamsEpochStarted(_)
-        | Event::StreamsTargetSet(_)
-        | Event::StreamsMemberReconciled(_)
-        | Event::StreamsMembersRemoved(_) => None,
+        | membership_event!() => None,
     });
     let ended = events.iter().filter_map(|event| {
         if let Event::TransactionEnded(event) = event { Some(&event.markers) } else { None }
