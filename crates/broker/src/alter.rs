@@ -8,10 +8,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use semel_events::{GroupSettingsChanged, Setting, TopicSettingsChanged};
 use semel_types::{ErrorCode, GroupId};
-use semel_wire::api::describe_configs::{RESOURCE_BROKER, RESOURCE_GROUP, RESOURCE_TOPIC};
+use semel_wire::{
+    Text,
+    api::describe_configs::{RESOURCE_BROKER, RESOURCE_GROUP, RESOURCE_TOPIC},
+};
 
 use crate::{
     catalog::Topic,
+    common::message,
     node::Step,
     settings::{
         Kind, SettingError, group,
@@ -98,7 +102,7 @@ impl Resource {
     }
 
     /// Its settings after these changes of what it has now, all of them good.
-    pub(crate) fn changed<'a>(
+    fn changed<'a>(
         &self,
         step: &Step<'_>,
         mut given: Vec<Setting>,
@@ -182,8 +186,23 @@ impl Resource {
         }
     }
 
+    /// Changes `given`, and gives it what comes of that unless the request only asks whether it could be.
+    pub(crate) fn alter<'a>(
+        &self,
+        step: &mut Step<'_>,
+        given: Vec<Setting>,
+        changes: Vec<(&'a str, Change<'a>)>,
+        validate_only: bool,
+    ) -> Result<(), Refused> {
+        let settings = self.changed(step, given, changes.into_iter())?;
+        if !validate_only {
+            self.set(step, settings);
+        }
+        Ok(())
+    }
+
     /// Gives it these settings.
-    pub(crate) fn set(&self, step: &mut Step<'_>, settings: Vec<Setting>) {
+    fn set(&self, step: &mut Step<'_>, settings: Vec<Setting>) {
         if settings == self.given(step) {
             return;
         }
@@ -203,8 +222,44 @@ fn parts(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// Of resources by type and name, those that are named more than once: nothing of them is changed.
-pub(crate) fn named_twice<'a>(resources: impl Iterator<Item = (i8, &'a str)>) -> Vec<(i8, &'a str)> {
+/// What comes of each resource of a request; `key` tells its type and name. Of those that stand twice nothing is changed.
+pub(crate) fn each<R>(
+    resources: &[R],
+    key: impl Fn(&R) -> (i8, &str),
+    mut alter: impl FnMut(&R) -> Result<(), Refused>,
+) -> impl Iterator<Item = (&R, Result<(), Refused>)> {
+    let twice = named_twice(resources.iter().map(&key));
+    let twice: Vec<_> = resources.iter().map(|resource| twice.contains(&key(resource))).collect();
+    resources.iter().zip(twice).map(move |(resource, twice)| {
+        let outcome = if twice {
+            refuse(ErrorCode::InvalidRequest, "the resource stands twice in the request")
+        } else {
+            alter(resource)
+        };
+        (resource, outcome)
+    })
+}
+
+/// Code and text of an answer.
+pub(crate) fn told(outcome: Result<(), Refused>) -> (ErrorCode, Option<Text>) {
+    match outcome {
+        Ok(()) => (ErrorCode::None, None),
+        Err((code, text)) => (code, Some(message(&text))),
+    }
+}
+
+/// The value of a setting that has to have one.
+pub(crate) fn value_of<'a>(name: &str, value: Option<&'a str>) -> Result<&'a str, Refused> {
+    value.ok_or_else(|| (ErrorCode::InvalidRequest, format!("null value for {name}")))
+}
+
+/// Why nothing is changed on a full disk.
+pub(crate) fn no_room(code: ErrorCode) -> Result<(), Refused> {
+    refuse(code, "no room on the disk")
+}
+
+/// Of resources by type and name, those that are named more than once.
+fn named_twice<'a>(resources: impl Iterator<Item = (i8, &'a str)>) -> Vec<(i8, &'a str)> {
     let mut counts: BTreeMap<(i8, &str), usize> = BTreeMap::new();
     resources.for_each(|resource| *counts.entry(resource).or_default() += 1);
     counts.into_iter().filter(|(_, count)| *count > 1).map(|(resource, _)| resource).collect()

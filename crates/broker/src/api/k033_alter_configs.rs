@@ -10,9 +10,9 @@ use semel_wire::api::alter_configs::{
 };
 
 use crate::{
-    alter::{Change, Refused, Resource, named_twice},
+    alter::{self, Change, Refused, Resource},
     call::Asked,
-    common::{COORDINATOR_BYTES, message, no_room_or, room},
+    common::{COORDINATOR_BYTES, no_room_or, room},
     node::{Handled, Step},
 };
 
@@ -20,23 +20,17 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<AlterConfigsRequest>) -> Ha
     let request = &asked.body;
     if let Err(no_room) = room(step, bytes(request), RoomClass::Reserve, ErrorCode::KafkaStorageError) {
         return no_room_or(no_room, |code| {
-            let full = |resource| respond(resource, Err((code, "no room on the disk".to_owned())));
+            let full = |resource| respond(resource, alter::no_room(code));
             let responses = request.resources.iter().map(full).collect();
             AlterConfigsResponse { responses, ..Default::default() }.into()
         });
     }
-    let twice = named_twice(
-        request.resources.iter().map(|resource| (resource.resource_type, resource.resource_name.as_str())),
+    let outcomes = alter::each(
+        &request.resources,
+        |resource| (resource.resource_type, &resource.resource_name),
+        |resource| change_one(step, resource, request.validate_only),
     );
-    let responses = request.resources.iter().map(|resource| {
-        let outcome = if twice.contains(&(resource.resource_type, &resource.resource_name)) {
-            Err((ErrorCode::InvalidRequest, "the resource stands twice in the request".to_owned()))
-        } else {
-            alter(step, resource, request.validate_only)
-        };
-        respond(resource, outcome)
-    });
-    let responses = responses.collect();
+    let responses = outcomes.map(|(resource, outcome)| respond(resource, outcome)).collect();
     AlterConfigsResponse { responses, ..Default::default() }.into()
 }
 
@@ -47,25 +41,22 @@ fn bytes(request: &AlterConfigsRequest) -> u64 {
     (1 + request.resources.len() as u64) * COORDINATOR_BYTES + 2 * texts as u64
 }
 
-fn alter(step: &mut Step<'_>, resource: &AlterConfigsResource, validate_only: bool) -> Result<(), Refused> {
+fn change_one(
+    step: &mut Step<'_>,
+    resource: &AlterConfigsResource,
+    validate_only: bool,
+) -> Result<(), Refused> {
     let found = Resource::find(step, resource.resource_type, &resource.resource_name)?;
     let changes = resource.configs.iter().map(|config| {
-        let missing = || (ErrorCode::InvalidRequest, format!("null value for {}", config.name));
-        Ok((config.name.as_str(), Change::Set(config.value.as_deref().ok_or_else(missing)?)))
+        let value = alter::value_of(&config.name, config.value.as_deref())?;
+        Ok((config.name.as_str(), Change::Set(value)))
     });
     let changes = changes.collect::<Result<Vec<_>, Refused>>()?;
-    let settings = found.changed(step, Vec::new(), changes.into_iter())?;
-    if !validate_only {
-        found.set(step, settings);
-    }
-    Ok(())
+    found.alter(step, Vec::new(), changes, validate_only)
 }
 
 fn respond(resource: &AlterConfigsResource, outcome: Result<(), Refused>) -> AlterConfigsResourceResponse {
-    let (code, error_message) = match outcome {
-        Ok(()) => (ErrorCode::None, None),
-        Err((code, text)) => (code, Some(message(&text))),
-    };
+    let (code, error_message) = alter::told(outcome);
     AlterConfigsResourceResponse {
         error_code: code.into(),
         error_message,

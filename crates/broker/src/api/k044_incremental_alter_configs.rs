@@ -15,9 +15,9 @@ use semel_wire::api::incremental_alter_configs::{
 };
 
 use crate::{
-    alter::{Change, Refused, Resource, named_twice},
+    alter::{self, Change, Refused, Resource},
     call::Asked,
-    common::{COORDINATOR_BYTES, message, no_room_or, room},
+    common::{COORDINATOR_BYTES, no_room_or, room},
     node::{Handled, Step},
 };
 
@@ -25,23 +25,17 @@ pub(super) fn run(step: &mut Step<'_>, asked: &Asked<IncrementalAlterConfigsRequ
     let request = &asked.body;
     if let Err(no_room) = room(step, bytes(step, request), RoomClass::Reserve, ErrorCode::KafkaStorageError) {
         return no_room_or(no_room, |code| {
-            let full = |resource| respond(resource, Err((code, "no room on the disk".to_owned())));
+            let full = |resource| respond(resource, alter::no_room(code));
             let responses = request.resources.iter().map(full).collect();
             IncrementalAlterConfigsResponse { responses, ..Default::default() }.into()
         });
     }
-    let twice = named_twice(
-        request.resources.iter().map(|resource| (resource.resource_type, resource.resource_name.as_str())),
+    let outcomes = alter::each(
+        &request.resources,
+        |resource| (resource.resource_type, &resource.resource_name),
+        |resource| change_one(step, resource, request.validate_only),
     );
-    let responses = request.resources.iter().map(|resource| {
-        let outcome = if twice.contains(&(resource.resource_type, &resource.resource_name)) {
-            Err((ErrorCode::InvalidRequest, "the resource stands twice in the request".to_owned()))
-        } else {
-            alter(step, resource, request.validate_only)
-        };
-        respond(resource, outcome)
-    });
-    let responses = responses.collect();
+    let responses = outcomes.map(|(resource, outcome)| respond(resource, outcome)).collect();
     IncrementalAlterConfigsResponse { responses, ..Default::default() }.into()
 }
 
@@ -61,7 +55,7 @@ fn bytes(step: &Step<'_>, request: &IncrementalAlterConfigsRequest) -> u64 {
     request.resources.iter().map(of).sum()
 }
 
-fn alter(
+fn change_one(
     step: &mut Step<'_>,
     resource: &IncrementalAlterConfigsResource,
     validate_only: bool,
@@ -69,18 +63,11 @@ fn alter(
     let found = Resource::find(step, resource.resource_type, &resource.resource_name)?;
     let changes = resource.configs.iter().map(|config| Ok((config.name.as_str(), change(config)?)));
     let changes = changes.collect::<Result<Vec<_>, Refused>>()?;
-    let settings = found.changed(step, found.given(step), changes.into_iter())?;
-    if !validate_only {
-        found.set(step, settings);
-    }
-    Ok(())
+    found.alter(step, found.given(step), changes, validate_only)
 }
 
 fn change(config: &IncrementallyAlterableConfig) -> Result<Change<'_>, Refused> {
-    let value = || {
-        let missing = || (ErrorCode::InvalidRequest, format!("null value for {}", config.name));
-        config.value.as_deref().ok_or_else(missing)
-    };
+    let value = || alter::value_of(&config.name, config.value.as_deref());
     match config.config_operation {
         OPERATION_SET => Ok(Change::Set(value()?)),
         OPERATION_DELETE => Ok(Change::Delete),
@@ -94,10 +81,7 @@ fn respond(
     resource: &IncrementalAlterConfigsResource,
     outcome: Result<(), Refused>,
 ) -> IncrementalAlterConfigsResourceResponse {
-    let (code, error_message) = match outcome {
-        Ok(()) => (ErrorCode::None, None),
-        Err((code, text)) => (code, Some(message(&text))),
-    };
+    let (code, error_message) = alter::told(outcome);
     IncrementalAlterConfigsResourceResponse {
         error_code: code.into(),
         error_message,
