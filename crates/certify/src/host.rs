@@ -70,6 +70,10 @@ struct Started {
 }
 
 impl Started {
+    fn refusal() -> Failure {
+        Failure::NotRun("the run was ended".into())
+    }
+
     fn clear(&mut self) {
         self.lives.drain(..).for_each(|life| life.end());
         // What is gone already was removed by its own owner.
@@ -112,16 +116,29 @@ impl OwnServers {
     fn directory(&self) -> Result<Directory, Failure> {
         let mut started = self.started();
         if started.is_over {
-            return Err(Failure::NotRun("the run was ended".into()));
+            return Err(Started::refusal());
         }
         let directory = Directory::new()?;
         started.directories.push(directory.0.clone());
         Ok(directory)
     }
 
-    fn own(&self, server: Server, directory: Directory) -> OwnServer {
-        self.started().lives.push(server.life());
-        OwnServer { server, directory }
+    /// Starts what the command becomes. Nobody clears between its start and its entry in the list: it would make again the
+    /// directory that was removed.
+    fn own(
+        &self,
+        command: &[OsString],
+        directory: Directory,
+        arguments: &[&str],
+    ) -> Result<OwnServer, Failure> {
+        let mut started = self.started();
+        if started.is_over {
+            return Err(Started::refusal());
+        }
+        let server = Server::spawn_behind(command, &directory.0, arguments, &[])?;
+        started.lives.push(server.life());
+        drop(started);
+        Ok(OwnServer { server: server.ready()?, directory })
     }
 
     /// Starts one.
@@ -132,8 +149,7 @@ impl OwnServers {
         let directory = self.directory()?;
         let pairs = pairs(settings);
         let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
-        let server = Server::start(&self.program, &directory.0, &arguments)?;
-        Ok(self.own(server, directory))
+        self.own(&[self.program.clone().into()], directory, &arguments)
     }
 
     /// Starts one whose directory is a file system in memory, mounted where only the server sees it.
@@ -148,8 +164,7 @@ impl OwnServers {
             match mounts(&mounting(flags, disk, &directory.0, Path::new("true"))) {
                 Ok(()) => {
                     let command = mounting(flags, disk, &directory.0, &self.program);
-                    let server = Server::start_behind(&command, &directory.0, &[], &[])?;
-                    return Ok(OnSmallDisk(self.own(server, directory)));
+                    return Ok(OnSmallDisk(self.own(&command, directory, &[])?));
                 }
                 Err(said) => refused = said,
             }
@@ -211,8 +226,7 @@ impl Host for OwnServer {
 
     fn wipe(&mut self) -> Kept {
         self.kill()?;
-        fs::remove_dir_all(&self.directory.0)?;
-        fs::create_dir_all(&self.directory.0)?;
+        self.directory.empty()?;
         self.restart()
     }
 
@@ -266,6 +280,16 @@ impl Directory {
         let path = env::temp_dir().join(format!("semel-certify-{}-{number}", process::id()));
         fs::create_dir_all(&path)?;
         Ok(Self(path))
+    }
+
+    /// Removes what is in it. It stays, so that a run that was ended meanwhile finds none that was made again.
+    fn empty(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.0)? {
+            let entry = entry?;
+            let is_folder = entry.file_type()?.is_dir();
+            if is_folder { fs::remove_dir_all(entry.path())? } else { fs::remove_file(entry.path())? }
+        }
+        Ok(())
     }
 }
 

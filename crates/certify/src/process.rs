@@ -54,6 +54,9 @@ pub enum ServerError {
 /// How long a server may take to get ready.
 const READY_MAX: Duration = Duration::from_secs(30);
 
+/// A free port on the loopback interface.
+const ANY_PORT: &str = "127.0.0.1:0";
+
 /// The process of a [`Server`], for who has to end it without holding the server.
 #[derive(Clone)]
 pub struct Life(Arc<Mutex<Process>>);
@@ -112,14 +115,15 @@ impl Server {
         arguments: &[&str],
         environment: &[(&str, &str)],
     ) -> Result<Self, ServerError> {
-        Self::start_behind(&[program.into()], data_dir, arguments, environment)
+        Self::spawn_behind(&[program.into()], data_dir, arguments, environment)?.ready()
     }
 
-    /// As [`Server::start_with`]; the command ends with the program, before which stands what becomes it (`exec`).
+    /// The first half of [`Server::start_with`]: the process is there, [`Server::ready`] waits until it serves. The command
+    /// ends with the program, before which stands what becomes it (`exec`).
     ///
     /// # Errors
     /// [`ServerError`].
-    pub(crate) fn start_behind(
+    pub(crate) fn spawn_behind(
         command: &[OsString],
         data_dir: &Path,
         arguments: &[&str],
@@ -129,21 +133,29 @@ impl Server {
         let mut all = before.to_vec();
         all.extend(["serve".into(), "--end-with-stdin".into(), "--data-dir".into(), data_dir.into()]);
         all.extend(arguments.iter().map(OsString::from));
-        let listen = all.len() + 1;
-        all.extend(["--listen".into(), "127.0.0.1:0".into()]);
+        all.extend(["--listen".into(), ANY_PORT.into()]);
         if !arguments.contains(&"--admin") {
-            all.extend(["--admin".into(), "127.0.0.1:0".into()]);
+            all.extend(["--admin".into(), ANY_PORT.into()]);
         }
         let environment: Vec<_> =
             environment.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (child, lines) = spawn(program, &all, &environment)?;
         let (program, address, admin) = (program.into(), String::new(), String::new());
         let life = Life::of(child);
-        let mut server = Self { program, arguments: all, environment, address, admin, life, lines };
-        server.wait_ready()?;
+        Ok(Self { program, arguments: all, environment, address, admin, life, lines })
+    }
+
+    /// Waits until it serves.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub(crate) fn ready(mut self) -> Result<Self, ServerError> {
+        self.wait_ready()?;
+        let is_listen = |argument: &OsString| argument == "--listen";
+        let listen = self.arguments.iter().position(is_listen).expect("it was started with it") + 1;
         // Started again, it is where it was.
-        server.arguments[listen] = server.address.clone().into();
-        Ok(server)
+        self.arguments[listen] = self.address.clone().into();
+        Ok(self)
     }
 
     /// Where it listens, as `host:port`.
