@@ -12,10 +12,9 @@ use alloc::{
 };
 
 use rpds::RedBlackTreeMapSync;
-use semel_events::{ConsumerMember, GroupMember};
 use semel_types::{GroupId, Now};
 
-use crate::MemberId;
+use crate::{MemberId, Who};
 
 /// Rounds that are kept of one group.
 pub const ROUNDS_PER_GROUP: usize = 16;
@@ -97,28 +96,16 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Of a classic member.
+    /// Of a member.
     #[must_use]
-    pub fn of(reason: Reason, member: &GroupMember, at: Now) -> Self {
+    pub fn of<'a>(reason: Reason, member: impl Into<Who<'a>>, at: Now) -> Self {
+        let who = member.into();
         Self {
             reason,
-            member: Arc::clone(&member.id),
-            instance: member.instance.clone(),
-            client_id: Arc::clone(&member.client_id),
-            client_host: Arc::clone(&member.client_host),
-            at,
-        }
-    }
-
-    /// Of a member of a consumer group.
-    #[must_use]
-    pub fn of_consumer(reason: Reason, member: &ConsumerMember, at: Now) -> Self {
-        Self {
-            reason,
-            member: Arc::clone(&member.id),
-            instance: member.instance.clone(),
-            client_id: Arc::clone(&member.client_id),
-            client_host: Arc::clone(&member.client_host),
+            member: Arc::clone(who.id),
+            instance: who.instance.clone(),
+            client_id: Arc::clone(who.client_id),
+            client_host: Arc::clone(who.client_host),
             at,
         }
     }

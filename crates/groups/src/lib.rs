@@ -21,6 +21,7 @@ mod state;
 pub mod streams;
 mod subscription;
 mod volatile;
+mod who;
 
 pub use classic::Phase;
 pub use expire::OFFSETS_PER_EVENT_MAX;
@@ -29,6 +30,7 @@ pub use membership::{MemberId, Membership, Seat};
 pub use refusal::{Member, Refusal};
 pub use state::{State, Violation};
 pub use volatile::{Change, Live, Pulse, Sessions, Volatile, Waiter};
+pub use who::Who;
 
 #[cfg(test)]
 mod tests;

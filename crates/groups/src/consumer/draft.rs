@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
 
     /// This is why the next epoch starts.
     pub(super) fn because(&mut self, reason: Reason, member: &ConsumerMember) {
-        self.causes.push(Cause::of_consumer(reason, member, self.context.now));
+        self.causes.push(Cause::of(reason, member, self.context.now));
     }
 
     /// The causes so far, which led to no epoch yet.

@@ -116,14 +116,7 @@ impl<'a> Draft<'a> {
         let at = self.now;
         let cause = match member {
             None => Cause::nobodys(reason, at),
-            Some(member) => Cause {
-                reason,
-                member: Arc::clone(&member.id),
-                instance: member.instance.clone(),
-                client_id: Arc::clone(&member.client_id),
-                client_host: Arc::clone(&member.client_host),
-                at,
-            },
+            Some(member) => Cause::of(reason, member, at),
         };
         self.live_mut().causes.push(cause);
     }

@@ -5,7 +5,7 @@
 use semel_broker::State;
 use semel_events::GroupMember;
 use semel_groups::{
-    Group, Kind, Live, Membership, Phase, StoredOffset,
+    Group, Kind, Live, Membership, Phase, StoredOffset, Who,
     consumer::Roster,
     history::{Cause, Reason, Round},
     streams,
@@ -61,58 +61,45 @@ fn host(host: &str) -> &str {
     host.strip_prefix('/').unwrap_or(host)
 }
 
+fn member(who: Who<'_>, leads: bool, partitions: Vec<Value>) -> Value {
+    json!({
+        "member_id": &**who.id,
+        "instance_id": who.instance.as_deref(),
+        "client_id": &**who.client_id,
+        "client_host": host(who.client_host),
+        "leader": leads,
+        "partitions": partitions,
+    })
+}
+
 fn classic_members(membership: &Membership) -> Vec<Value> {
     let consumes = &**membership.protocol_type() == "consumer";
     let member = |member: &GroupMember, assignment: &[u8]| {
         let parts = if consumes { assigned(assignment) } else { None };
-        let parts: Vec<_> = parts
-            .unwrap_or_default()
-            .into_iter()
-            .map(|(topic, partition)| json!({ "topic": topic, "partition": partition }))
-            .collect();
-        json!({
-            "member_id": &*member.id,
-            "instance_id": member.instance.as_deref(),
-            "client_id": &*member.client_id,
-            "client_host": host(&member.client_host),
-            "leader": member.id == *membership.leader(),
-            "partitions": parts,
-        })
+        let parts = parts.unwrap_or_default().into_iter();
+        let parts = parts.map(|(topic, partition)| json!({ "topic": topic, "partition": partition }));
+        self::member(member.into(), member.id == *membership.leader(), parts.collect())
     };
     membership.seats().map(|(_, seat)| member(&seat.member, &seat.assignment)).collect()
 }
 
 fn consumer_members(state: &State, roster: &Roster) -> Vec<Value> {
-    let seats = roster.seats().map(|(id, seat)| {
+    let seats = roster.seats().map(|(_, seat)| {
         let owned = seat.assigned.keys().chain(seat.revoking.keys());
-        let parts: Vec<_> = owned.map(|handle| place_json(&state.catalog, *handle)).collect();
-        json!({
-            "member_id": &**id,
-            "instance_id": seat.member.instance.as_deref(),
-            "client_id": &*seat.member.client_id,
-            "client_host": host(&seat.member.client_host),
-            "leader": false,
-            "partitions": parts,
-        })
+        let parts = owned.map(|handle| place_json(&state.catalog, *handle)).collect();
+        member((&seat.member).into(), false, parts)
     });
     seats.collect()
 }
 
 /// Members with the partitions that their active tasks read.
 fn streams_members(roster: &streams::Roster) -> Vec<Value> {
-    let seats = roster.seats().map(|(id, seat)| {
+    let seats = roster.seats().map(|(_, seat)| {
         let sources = roster.sources_of(seat).into_iter().flat_map(|(topic, partitions)| {
             let part = move |index: PartitionIndex| json!({ "topic": &*topic, "partition": index.get() });
             partitions.into_iter().map(part)
         });
-        json!({
-            "member_id": &**id,
-            "instance_id": seat.member.instance.as_deref(),
-            "client_id": &*seat.member.client_id,
-            "client_host": host(&seat.member.client_host),
-            "leader": false,
-            "partitions": sources.collect::<Vec<_>>(),
-        })
+        member((&seat.member).into(), false, sources.collect())
     });
     seats.collect()
 }
