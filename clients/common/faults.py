@@ -263,6 +263,28 @@ def rest(bootstrap, group, topic, partitions):
         reader.close()
 
 
+class Run:
+    """One broker, instances of an application and one who watches its output: begun by whom it belongs to."""
+
+    def __init__(self, settings):
+        self.directory = tempfile.mkdtemp()
+        self.broker = Broker(settings)
+        self.instances, self.watch = [], None
+
+    def show_last_words(self):
+        words = {f"instance {i}": instance.last_words() for i, instance in enumerate(self.instances)}
+        for who, said in (words | {"broker": self.broker.last_words()}).items():
+            print(f"--- last words of {who}\n{said}", flush=True)
+
+    def discard(self):
+        if self.watch is not None:
+            self.watch.end()
+        for instance in self.instances:
+            instance.kill()
+        self.broker.discard()
+        shutil.rmtree(self.directory)
+
+
 class StoodStill(Exception):
     """No record came out for too long."""
 

@@ -8,9 +8,7 @@ Prints one line, "ok NAME (...)" or "FAILED NAME: reason".
 
 import argparse
 import os
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections import Counter
@@ -48,12 +46,10 @@ def main():
     return 0
 
 
-class Run:
+class Run(faults.Run):
     def __init__(self, options):
         self.options = options
-        self.directory = tempfile.mkdtemp()
-        self.broker = faults.Broker(settings(options.session_ms))
-        self.instances, self.watch = [], None
+        super().__init__(settings(options.session_ms))
         self.kills = Counter()
 
     def judge(self):
@@ -115,18 +111,6 @@ class Run:
         self.kills["instance"] += 1
         self.instances[which].kill()
 
-    def show_last_words(self):
-        words = {f"instance {i}": instance.last_words() for i, instance in enumerate(self.instances)}
-        for who, said in (words | {"broker": self.broker.last_words()}).items():
-            print(f"--- last words of {who}\n{said}", flush=True)
-
-    def discard(self):
-        if self.watch is not None:
-            self.watch.end()
-        for instance in self.instances:
-            instance.kill()
-        self.broker.discard()
-        shutil.rmtree(self.directory)
 
 
 def settings(session_ms):

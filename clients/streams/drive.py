@@ -7,9 +7,7 @@ Prints one line for each check, "ok NAME (...)" or "FAILED NAME: reason".
 """
 
 import os
-import shutil
 import sys
-import tempfile
 import time
 import traceback
 from collections import defaultdict
@@ -126,13 +124,11 @@ def grouped(records):
     return steps
 
 
-class Run:
+class Run(faults.Run):
     def __init__(self, instance, protocol, guarantee, commit_interval_ms):
         self.command = instance
         self.settings = [guarantee, protocol, commit_interval_ms, SESSION_MS, PAUSE_US]
-        self.directory = tempfile.mkdtemp()
-        self.broker = faults.Broker(settings(protocol))
-        self.instances, self.watch = [], None
+        super().__init__(settings(protocol))
 
     def begin(self):
         self.broker.start()
@@ -176,18 +172,6 @@ class Run:
         assert faults.KAFKA or status == 0, f"the broker ended with status {status}"
         return grouped(output)
 
-    def show_last_words(self):
-        words = {f"instance {i}": instance.last_words() for i, instance in enumerate(self.instances)}
-        for who, said in (words | {"broker": self.broker.last_words()}).items():
-            print(f"--- last words of {who}\n{said}", flush=True)
-
-    def discard(self):
-        if self.watch is not None:
-            self.watch.end()
-        for instance in self.instances:
-            instance.kill()
-        self.broker.discard()
-        shutil.rmtree(self.directory)
 
 
 if __name__ == "__main__":
