@@ -105,19 +105,7 @@ const TRANSACTION_PARTITIONS: i32 = 6;
 pub fn transact(server: &Server, topic: &str, producers: usize, span: Duration) -> Outcome<Transacted> {
     create(server, topic, TRANSACTION_PARTITIONS)?;
     write_back();
-    let ready = Barrier::new(producers);
-    let results: Vec<Outcome<Vec<Duration>>> = thread::scope(|scope| {
-        let start = |number| {
-            let ready = &ready;
-            scope.spawn(move || commit_for(server, topic, number, ready, span))
-        };
-        let threads: Vec<_> = (0..producers).map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("panicked".into()))).collect()
-    });
-    let mut commits = Vec::new();
-    for result in results {
-        commits.extend(result?);
-    }
+    let commits = side_by_side(producers, |number, ready| commit_for(server, topic, number, ready, span))?;
     // A transaction is its record and its marker.
     let warm = producers as u64;
     settle(server, topic, TRANSACTION_PARTITIONS, 2 * (commits.len() as u64 + warm))?;
@@ -132,21 +120,25 @@ pub fn transact_raw(server: &Server, topic: &str, producers: usize, span: Durati
     // Kafka makes its topic of transactions when a client looks for their coordinator.
     transactional(server, &format!("{topic}-first"))?.init_transactions()?;
     write_back();
-    let ready = Barrier::new(producers);
-    let commits: Vec<Duration> = thread::scope(|threads| {
-        let started: Vec<_> = (0..producers)
-            .map(|number| {
-                let ready = &ready;
-                threads.spawn(move || commit_raw_for(server, topic, number, ready, span))
-            })
-            .collect();
-        let each = started.into_iter().map(|one| one.join().expect("a producer panicked"));
-        each.collect::<Outcome<Vec<_>>>()
-    })?
-    .concat();
+    let commits =
+        side_by_side(producers, |number, ready| commit_raw_for(server, topic, number, ready, span))?;
     settle(server, topic, TRANSACTION_PARTITIONS, 2 * commits.len() as u64)?;
     delete(server, topic)?;
     Ok(Transacted::of(commits, span))
+}
+
+/// Clients by number, each on a thread of its own and ready for the others at the barrier: what all of them measured.
+pub fn side_by_side(
+    clients: usize,
+    work: impl Fn(usize, &Barrier) -> Outcome<Vec<Duration>> + Sync,
+) -> Outcome<Vec<Duration>> {
+    let (ready, work) = (&Barrier::new(clients), &work);
+    let measured: Outcome<Vec<_>> = thread::scope(|scope| {
+        let running: Vec<_> = (0..clients).map(|number| scope.spawn(move || work(number, ready))).collect();
+        let each = running.into_iter().map(|one| one.join().unwrap_or_else(|_| Err("panicked".into())));
+        each.collect()
+    });
+    Ok(measured?.concat())
 }
 
 /// One raw client: how long each EndTxn took.

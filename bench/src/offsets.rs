@@ -11,6 +11,7 @@ use semel_types::{ErrorCode, PartitionIndex};
 use semel_wire::{
     RawLeaderEpoch, RawOffset, Text,
     api::{
+        find_coordinator::FindCoordinatorRequest,
         offset_commit::{OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic},
         offset_fetch::{OffsetFetchRequest, OffsetFetchTopic},
     },
@@ -18,7 +19,7 @@ use semel_wire::{
 
 use crate::{
     Outcome,
-    measure::{Transacted, create, delete, write_back},
+    measure::{Transacted, create, delete, side_by_side, write_back},
     server::Server,
 };
 
@@ -28,24 +29,17 @@ const VERSION: i16 = 8;
 /// Version of OffsetFetch: the last of one group.
 const FETCH: i16 = 7;
 
+/// Version of FindCoordinator: the last for one key.
+const FIND: i16 = 3;
+
+/// How long a broker may take to have a coordinator.
+const COORDINATOR_MAX: Duration = Duration::from_secs(30);
+
 /// Every client commits one offset after the other for `span`.
 pub fn commit(server: &Server, topic: &str, clients: usize, span: Duration) -> Outcome<Transacted> {
     create(server, topic, 1)?;
     write_back();
-    let ready = Barrier::new(clients);
-    let results: Vec<Outcome<Vec<Duration>>> = thread::scope(|scope| {
-        let start = |number| {
-            let ready = &ready;
-            scope.spawn(move || commit_for(server, topic, number, ready, span))
-        };
-        let running: Vec<_> = (0..clients).map(start).collect();
-        let joined = running.into_iter().map(|client| client.join().expect("a client does not panic"));
-        joined.collect()
-    });
-    let mut commits = Vec::new();
-    for result in results {
-        commits.extend(result?);
-    }
+    let commits = side_by_side(clients, |number, ready| commit_for(server, topic, number, ready, span))?;
     delete(server, topic)?;
     Ok(Transacted::of(commits, span))
 }
@@ -59,8 +53,14 @@ fn commit_for(
 ) -> Outcome<Vec<Duration>> {
     let group = format!("{topic}-{number}");
     let prepared = server.session().and_then(|mut session| {
-        // Kafka makes the coordinator's topic at the first request.
-        while once(&mut session, topic, &group, 0)?.is_some() {
+        // Kafka makes the coordinator's topic when a client looks for the coordinator, not before.
+        let deadline = Instant::now() + COORDINATOR_MAX;
+        let coordinator = FindCoordinatorRequest { key: Text::from(&*group), ..Default::default() };
+        session.client.call(&coordinator, FIND)?;
+        while let Some(code) = once(&mut session, topic, &group, 0)? {
+            if Instant::now() > deadline {
+                return Err(format!("no coordinator for {group} within {COORDINATOR_MAX:?}: {code:?}").into());
+            }
             thread::sleep(Duration::from_millis(20));
         }
         Ok(session)
