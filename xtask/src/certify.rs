@@ -15,8 +15,9 @@ use crate::project::Project;
 const KAFKA_PORT: &str = "20900";
 const KFAKE_PORT: &str = "20910";
 
-/// Kafka takes a quarter of a minute to come up after each kill: on a slow machine the last scenarios are left out, and
-/// the report names them. Those that need no kill come first.
+/// A killed Kafka comes up again once its controller has given up the registration of before, nine seconds by default.
+const KAFKA_SETTINGS: &[&str] = &["broker.session.timeout.ms=2000", "broker.heartbeat.interval.ms=500"];
+/// On a slow machine the last scenarios are left out, and the report names them. Those that need no kill come first.
 const KAFKA_WITHIN_S: u64 = 540;
 /// With the end of the scenario that was begun last.
 const KAFKA_LIMIT_S: u64 = 720;
@@ -36,7 +37,7 @@ pub fn kafka(project: &Project) -> Outcome {
         return Outcome::NotRun(format!("Apache Kafka needs {missing}, which is not there"));
     }
     built(project, |program| {
-        match with_peer(project, "kafka", KAFKA_PORT, || {
+        match with_kafka(project, || {
             let within = KAFKA_WITHIN_S.to_string();
             kafka_run(project, program, &["--reference", "--again", "--within", &within])
         }) {
@@ -52,12 +53,10 @@ pub fn tables(project: &Project) -> Outcome {
         let record = |name: &str| format!("docs/certify/results/{name}.json");
         let recorded = own_run(project, program, &["--record", &record("semel")])
             .and_then(|()| {
-                with_peer(project, "kafka", KAFKA_PORT, || {
-                    told(kafka_run(project, program, &["--record", &record("kafka")]))
-                })
+                with_kafka(project, || told(kafka_run(project, program, &["--record", &record("kafka")])))
             })
             .and_then(|()| {
-                with_peer(project, "kfake", KFAKE_PORT, || {
+                with_peer(project, "kfake", KFAKE_PORT, &[], || {
                     told(peer_run(project, program, KFAKE_PORT, &["--record", &record("kfake")]))
                 })
             });
@@ -103,20 +102,25 @@ fn kafka_run(project: &Project, program: &PathBuf, options: &[&str]) -> Result<(
     peer_run(project, program, KAFKA_PORT, &options)
 }
 
+fn with_kafka(project: &Project, work: impl FnOnce() -> Result<(), Ending>) -> Result<(), Ending> {
+    with_peer(project, "kafka", KAFKA_PORT, KAFKA_SETTINGS, work)
+}
+
 /// Starts a peer by its script, works, and stops it.
 fn with_peer(
     project: &Project,
     name: &str,
     port: &str,
+    settings: &[&str],
     work: impl FnOnce() -> Result<(), Ending>,
 ) -> Result<(), Ending> {
     let script = format!("bench/peers/{name}");
-    let run = |action: &str| {
+    let run = |action: &str, settings: &[&str]| {
         let mut command = project.command(project.root.join(&script), &[action, port]);
-        process::run_group(peer(project, &mut command), START_LIMIT_S)
+        process::run_group(peer(project, &mut command).args(settings), START_LIMIT_S)
     };
-    let worked = run("start").and_then(|()| work());
-    let stopped = run("stop");
+    let worked = run("start", settings).and_then(|()| work());
+    let stopped = run("stop", &[]);
     worked.and(stopped)
 }
 

@@ -232,7 +232,11 @@ const B30K: Scenario = Scenario {
     promise: "A commit that was acknowledged survives a crash of the broker whole; one without an answer is all or nothing.",
     source: "tulios/kafkajs#166; streamnative/kop#1412",
     needs: Needs::Restart(&[]),
-    ..Scenario::kafka(Area::Init, b30k)
+    ..Scenario::stricter_at_times(
+        Area::Init,
+        "killed between the decision and its markers it completes the transaction without them at times: S18",
+        b30k,
+    )
 };
 
 fn b30k(probe: &mut Probe) -> Kept {

@@ -234,6 +234,7 @@ impl Certify {
             if self.steps {
                 findings.iter().filter(|one| matches!(one.verdict, Verdict::Broken(_))).for_each(tell_steps);
             }
+            self.tell_failing(findings);
         }
         let written = [
             (&self.junit, junit::document as fn(&[Finding]) -> String),
@@ -247,6 +248,16 @@ impl Certify {
             }
         }
         self.status(findings)
+    }
+
+    /// Ends the report with what counts: among many stricter promises one broken line is easily overlooked.
+    fn tell_failing(&self, findings: &[Finding]) {
+        let failing: Vec<_> = findings.iter().filter(|finding| self.fails(finding)).collect();
+        if !failing.is_empty() {
+            let ids: Vec<_> = failing.iter().map(|finding| finding.scenario.id).collect();
+            say::line(&format!("\nThe run fails for {}", ids.join(", ")));
+            failing.iter().filter_map(|finding| text::broken(finding)).for_each(|line| say::line(&line));
+        }
     }
 
     fn status(&self, findings: &[Finding]) -> u8 {
