@@ -29,7 +29,9 @@ func main() {
 	check("idempotent_produce_to_three_partitions", func(ctx context.Context) { idempotentProduce(ctx, 3) })
 	check("every_compression", everyCompression)
 	check("goes_on_after_silence", goesOnAfterSilence)
-	check("goes_on_after_its_topic_is_made_anew", goesOnAfterItsTopicIsMadeAnew)
+	check("goes_on_after_its_topic_is_made_anew_and_forgotten", goesOnOnceItForgetsItsTopic)
+	byName("goes_on_by_itself_after_its_topic_is_made_anew", goesOnAfterItsTopicIsMadeAnew)
+	check("earlier_goes_on_by_itself_after_its_topic_is_made_anew", earlierGoesOnAfterItsTopicIsMadeAnew)
 	check("transactions_over_three_topics", transactionsOverThreeTopics)
 	check("fenced_on_send", func(ctx context.Context) { fencedOnSend(ctx, "send", 0) })
 	check("fenced_on_send_to_an_untouched_partition", func(ctx context.Context) { fencedOnSend(ctx, "untouched", 1) })
@@ -69,31 +71,6 @@ func idempotentProduceWithLostAnswers(ctx context.Context) {
 	}
 	must(producer.Flush(ctx), "flush")
 	equal(expected, read(ctx, topic, 0, everything), topic)
-}
-
-// S17. Whatever it is answered, the library holds on to the id that it saw first: as soon as metadata shows another one, it
-// fails what is sent to the topic with UNKNOWN_TOPIC_ID of its own making, until the application tells it to forget the
-// topic. It then goes on with the same producer id.
-func goesOnAfterItsTopicIsMadeAnew(ctx context.Context) {
-	topic, producer := createTopic(ctx, "anew", 1), client()
-	defer producer.Close()
-	send := func(value string) {
-		must(producer.ProduceSync(ctx, record(topic, 0, value)).FirstErr(), value)
-	}
-	send("a")
-	send("b")
-	admin := kadm.NewClient(client())
-	defer admin.Close()
-	_, err := admin.DeleteTopic(ctx, topic)
-	must(err, "delete "+topic)
-	await(10*time.Second, func() bool {
-		_, err := admin.CreateTopic(ctx, 1, 1, nil, topic)
-		return err == nil
-	}, "the topic made anew")
-	producer.PurgeTopicsFromClient(topic)
-	send("c")
-	send("d")
-	equal([]string{"c", "d"}, read(ctx, topic, 0, everything), topic)
 }
 
 // S16: the suite's server forgets producers after less than this.

@@ -7,13 +7,14 @@
 //! client asks again in a version that carries the features. A software name or version outside Kafka's pattern is 42.
 //! A client that means to reach another cluster or node is told so with 129, and looks for it anew; one that names only
 //! one of the two is told 42 (KIP-1242). Both answers are empty, as Kafka's.
+//! With `semel.topic.ids` false no API and no version is named in which topics have ids (KIP-516), and no `group.version`.
 //! Version notes: 3 is flexible and carries the features; 4 allows a lowest level of 0 in them; 5 names the cluster
 //! and node that the client means to reach.
 //! Produce 0 to 2 are named though they are refused: librdkafka reads features from them.
 
 use semel_types::ErrorCode;
 use semel_wire::{
-    API_TABLE, ApiKey, Text, Unsupported,
+    API_TABLE, ApiKey, ApiSpec, Text, Unsupported,
     api::api_versions::{
         ApiVersion, ApiVersionsRequest, ApiVersionsResponse, FinalizedFeature, SupportedFeature,
     },
@@ -35,6 +36,21 @@ pub struct Software {
 const TRANSACTIONS: (&str, i16) = ("transaction.version", 2);
 const GROUPS: (&str, i16) = ("group.version", 1);
 const STREAMS: (&str, i16) = ("streams.version", 1);
+
+/// The last versions in which topics have names only (KIP-516).
+const LAST_BY_NAME: [(ApiKey, i16); 8] = [
+    (ApiKey::Produce, 12),
+    (ApiKey::Fetch, 12),
+    (ApiKey::Metadata, 9),
+    (ApiKey::OffsetCommit, 9),
+    (ApiKey::OffsetFetch, 9),
+    (ApiKey::CreateTopics, 6),
+    (ApiKey::DeleteTopics, 5),
+    (ApiKey::TxnOffsetCommit, 5),
+];
+
+/// APIs that have no such version.
+const BY_ID_ONLY: [ApiKey; 2] = [ApiKey::ConsumerGroupHeartbeat, ApiKey::ConsumerGroupDescribe];
 
 pub(super) fn route(facts: &Facts, asked: &Asked<ApiVersionsRequest>) -> Route {
     let (name, version) = (&asked.body.client_software_name, &asked.body.client_software_version);
@@ -78,14 +94,9 @@ fn misdirected(facts: &Facts, request: &ApiVersionsRequest) -> Option<ErrorCode>
 }
 
 fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
-    let api_keys = API_TABLE
-        .iter()
-        .map(|spec| ApiVersion {
-            api_key: spec.key.get(),
-            min_version: spec.advertise_min,
-            max_version: spec.advertise_max,
-        })
-        .collect();
+    let by_id = facts.settings.tells_topic_ids();
+    let named = API_TABLE.iter().filter(|spec| by_id || !BY_ID_ONLY.contains(&spec.key));
+    let api_keys = named.map(|spec| versions(spec, by_id)).collect();
     // Version 3 cannot say "from 0" (KIP-511, KAFKA-17011); clients of it only look at the finalized level.
     let min_version = i16::from(version < 4);
     let supported = [GROUPS, STREAMS, TRANSACTIONS].map(|(name, max_version)| SupportedFeature {
@@ -93,7 +104,8 @@ fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
         min_version,
         max_version,
     });
-    let finalized = [GROUPS, STREAMS, (TRANSACTIONS.0, facts.settings.transaction_version())];
+    let groups = (GROUPS.0, if by_id { GROUPS.1 } else { 0 });
+    let finalized = [groups, STREAMS, (TRANSACTIONS.0, facts.settings.transaction_version())];
     let finalized = finalized.into_iter().filter(|(_, level)| *level > 0);
     let finalized = finalized.map(|(name, level)| FinalizedFeature {
         name: Text::from(name),
@@ -107,6 +119,12 @@ fn everything(facts: &Facts, version: i16) -> ApiVersionsResponse {
         finalized_features: finalized.collect(),
         ..Default::default()
     }
+}
+
+fn versions(spec: &ApiSpec, by_id: bool) -> ApiVersion {
+    let last_by_name = LAST_BY_NAME.iter().find(|(key, _)| !by_id && *key == spec.key);
+    let max_version = last_by_name.map_or(spec.advertise_max, |(_, last)| *last);
+    ApiVersion { api_key: spec.key.get(), min_version: spec.advertise_min, max_version }
 }
 
 /// Kafka's pattern: letters, digits, dots and dashes, with a letter or digit at both ends.

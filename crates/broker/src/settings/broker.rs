@@ -43,6 +43,7 @@ pub static BROKER: &[Definition] = &[
     setting("semel.producer.stubs.max", Long(0, I64), "16777216", Active, "Stubs of idle producers that are kept; beyond it the oldest go first."),
     setting("semel.snapshot.interval.bytes", Long(4096, I64), "67108864", Active, "Bytes of events after which the state is written out, so that a start has less to replay."),
     setting("semel.transaction.version", Int(0, 2), "2", Active, "Level of the finalized feature transaction.version that clients are told (2: KIP-890)."),
+    setting("semel.topic.ids", Boolean, "true", Active, "Clients are told the ids of topics (KIP-516). false: only names, as before Kafka 2.8; no KIP-848 groups, and a consumer does not notice that its topic was made anew. franz-go from 1.20 on then goes on producing to such a topic by itself."),
     setting("offset.metadata.max.bytes", Int(0, I32), "4096", Active, "Longest note of a committed offset."),
     setting("records.validation", Choice(&["header", "strict"]), "header", StoredOnly, "strict: compressed batches are unpacked and their records counted."),
     setting("offsets.retention.minutes", Int(1, I32), "10080", Active, "Committed offsets of an empty group, and those of topics that a group no longer reads, are kept for this long."),

@@ -199,6 +199,12 @@ impl Settings {
         i16::try_from(self.number("semel.transaction.version")).expect("its range is 0..=2")
     }
 
+    /// `semel.topic.ids`: are clients told the ids of topics?
+    #[must_use]
+    pub fn tells_topic_ids(&self) -> bool {
+        self.flag("semel.topic.ids")
+    }
+
     /// What Produce asks for with every batch, looked up once.
     #[must_use]
     pub fn limits(&self) -> Limits {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use semel_broker::room::Room;
 use semel_types::{ProducerId, ProducerStamp};
 use semel_wire::{
-    RawProducerEpoch, RawProducerId, Text,
+    ApiKey, RawProducerEpoch, RawProducerId, Text,
     api::{api_versions::*, produce::*},
     batch::{Attributes, BatchBuilder, NewRecord},
     frame,
@@ -325,6 +325,40 @@ fn the_finalized_level_follows_the_setting() {
     let answer: ApiVersionsResponse = broker.ask(on, 4, &request).answer();
     let names: Vec<_> = answer.finalized_features.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["group.version", "streams.version"]);
+}
+
+#[test]
+fn without_topic_ids_no_version_is_named_that_carries_one() {
+    let mut broker = Broker::with(&[("semel.topic.ids", "false")]);
+    let on = broker.connect();
+    let request = ApiVersionsRequest {
+        client_software_name: Text::from("tests"),
+        client_software_version: Text::from("1.0"),
+        ..Default::default()
+    };
+    let answer: ApiVersionsResponse = broker.ask(on, 4, &request).answer();
+    let highest = |key: ApiKey| {
+        let row = answer.api_keys.iter().find(|api| api.api_key == key.get());
+        row.map(|api| api.max_version)
+    };
+    let by_name = [
+        (ApiKey::Produce, 12),
+        (ApiKey::Fetch, 12),
+        (ApiKey::Metadata, 9),
+        (ApiKey::OffsetCommit, 9),
+        (ApiKey::OffsetFetch, 9),
+        (ApiKey::CreateTopics, 6),
+        (ApiKey::DeleteTopics, 5),
+        (ApiKey::TxnOffsetCommit, 5),
+    ];
+    for (key, last) in by_name {
+        assert_eq!(highest(key), Some(last), "{key:?}");
+    }
+    assert_eq!(highest(ApiKey::ConsumerGroupHeartbeat), None, "KIP-848 names topics by id");
+    assert_eq!(highest(ApiKey::ConsumerGroupDescribe), None);
+    assert_eq!(highest(ApiKey::EndTxn), Some(ApiKey::EndTxn.spec().advertise_max), "others are as ever");
+    let levels: Vec<_> = answer.finalized_features.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(levels, ["streams.version", "transaction.version"]);
 }
 
 #[test]
