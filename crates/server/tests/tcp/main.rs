@@ -1,6 +1,7 @@
 //! The server over real connections: what goes in, what comes out, in which order, and what it costs.
 
 mod bad_input;
+mod churn;
 mod config;
 mod connection_rule;
 mod demo;
