@@ -4,6 +4,7 @@
 //! or has a [`Failure`] that says what was sent, what came and what was due.
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -29,9 +30,12 @@ impl Step {
     }
 }
 
-/// The exchanges of a scenario in their order, shared by everybody who acts in it.
+/// How many exchanges are kept: the last ones say why a promise is broken, and a thorough run has millions.
+const KEPT_MAX: usize = 10_000;
+
+/// The last ten thousand exchanges of a scenario in their order, shared by everybody who acts in it.
 #[derive(Clone, Default, Debug)]
-pub struct Trace(Arc<Mutex<Vec<Step>>>);
+pub struct Trace(Arc<Mutex<VecDeque<Step>>>);
 
 impl Trace {
     /// Adds an exchange.
@@ -39,15 +43,18 @@ impl Trace {
         let step = Step { sent: sent.to_owned(), came: came.to_string() };
         let mut steps = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // The same question with the same answer again and again is told once.
-        if steps.last() != Some(&step) {
-            steps.push(step);
+        if steps.back() != Some(&step) {
+            if steps.len() == KEPT_MAX {
+                steps.pop_front();
+            }
+            steps.push_back(step);
         }
     }
 
-    /// All of them by now.
+    /// All that are kept by now.
     #[must_use]
     pub fn steps(&self) -> Vec<Step> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }
 

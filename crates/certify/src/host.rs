@@ -7,8 +7,9 @@ use std::{
     env,
     ffi::OsString,
     fs, io,
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{self, Command, Stdio},
+    process::{self, Child, Command, Stdio},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -152,42 +153,76 @@ impl OwnServers {
         self.own(&[self.program.clone().into()], directory, &arguments)
     }
 
-    /// Starts one whose directory is a file system in memory, mounted where only the server sees it.
+    /// Starts one whose directory is a file system in memory, mounted where only the server and who holds it see it.
     ///
     /// # Errors
     /// [`Failure::NotRun`] if this system lets nobody mount one here; it does not come up.
     pub fn start_on(&self, disk: SmallDisk) -> Result<OnSmallDisk, Failure> {
         let directory = self.directory()?;
-        let mut refused = String::new();
-        // Root needs no namespace of users, and may have none in a container; everybody else needs it.
-        for flags in [&["--mount"] as &[_], &["--user", "--map-root-user", "--mount"]] {
-            match mounts(&mounting(flags, disk, &directory.0, Path::new("true"))) {
-                Ok(()) => {
-                    let command = mounting(flags, disk, &directory.0, &self.program);
-                    return Ok(OnSmallDisk(self.own(&command, directory, &[])?));
-                }
-                Err(said) => refused = said,
-            }
-        }
-        Err(Failure::NotRun(format!("no small file system can be mounted here: {refused}")))
+        let mount = Mount::at(disk, &directory.0)
+            .map_err(|said| Failure::NotRun(format!("no small file system can be mounted here: {said}")))?;
+        let pairs = pairs(disk.settings);
+        let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
+        let server = self.own(&mount.entering(&self.program), directory, &arguments)?;
+        Ok(OnSmallDisk { server, _mount: mount })
     }
 }
 
-/// The command that mounts the disk at a directory for itself alone and becomes the program.
-fn mounting(flags: &[&str], disk: SmallDisk, at: &Path, program: &Path) -> Vec<OsString> {
-    let script = "mount -t tmpfs -o \"size=$0m\" tmpfs \"$1\" && shift && exec \"$@\"";
-    let mut command: Vec<OsString> = vec!["unshare".into()];
-    command.extend(flags.iter().map(OsString::from));
-    command.extend(["sh".into(), "-c".into(), script.into(), disk.size_mib.to_string().into()]);
-    command.extend([at.into(), program.into()]);
-    command
+/// A file system in memory at a directory, seen by the process that holds it and by who enters its namespace. It ends
+/// with that process, which ends with this value or, however the run ends, with the pipe at its stdin.
+struct Mount {
+    holder: Child,
+    is_of_users: bool,
 }
 
-/// Runs a mounting command to its end; what it said if it failed.
-fn mounts(command: &[OsString]) -> Result<(), String> {
-    let output = Command::new(&command[0]).args(&command[1..]).output().map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(said.trim().replace('\n', "; ")) }
+/// Mounts, says so, and waits for the end of its stdin; what failed goes where its answer would.
+const HOLD: &str = "mount -t tmpfs -o \"size=$0m\" tmpfs \"$1\" 2>&1 && echo mounted && exec cat";
+
+impl Mount {
+    /// Mounts one; what was said if this system lets nobody mount here.
+    fn at(disk: SmallDisk, directory: &Path) -> Result<Self, String> {
+        // Root needs no namespace of users, and may have none in a container; everybody else needs it.
+        let first = Self::held(disk, directory, false);
+        first.or_else(|_| Self::held(disk, directory, true))
+    }
+
+    fn held(disk: SmallDisk, directory: &Path, is_of_users: bool) -> Result<Self, String> {
+        let mut command = Command::new("unshare");
+        command.args(if is_of_users { &["--user", "--map-root-user"] as &[_] } else { &[] });
+        command.args(["--mount", "sh", "-c", HOLD, &disk.size_mib.to_string()]).arg(directory);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let holder = command.spawn().map_err(|error| error.to_string())?;
+        let mut mount = Self { holder, is_of_users };
+        let mut said = String::new();
+        let stdout = mount.holder.stdout.take().expect("it was piped");
+        // A holder that could not even be made ends, and so does the line.
+        let _ = BufReader::new(stdout).read_line(&mut said);
+        if said.trim() == "mounted" {
+            return Ok(mount);
+        }
+        let stderr = mount.holder.stderr.take().expect("it was piped");
+        let _ = BufReader::new(stderr).read_line(&mut said);
+        Err(said.trim().to_owned())
+    }
+
+    /// The command that enters its namespace and becomes the program.
+    fn entering(&self, program: &Path) -> Vec<OsString> {
+        let target = self.holder.id().to_string();
+        let mut command: Vec<OsString> = ["nsenter", "--target", &target, "--mount"].map(OsString::from).into();
+        if self.is_of_users {
+            command.extend(["--user", "--preserve-credentials"].map(OsString::from));
+        }
+        command.push(program.into());
+        command
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already, which is what we want.
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
 }
 
 /// `KEY=VALUE` of the settings that Semel has.
@@ -235,38 +270,37 @@ impl Host for OwnServer {
     }
 }
 
-/// A `semel serve` on a small file system of its own, which ends with it: it is never killed on purpose.
-pub struct OnSmallDisk(OwnServer);
-
-impl OnSmallDisk {
-    fn refusal() -> Kept {
-        Err(Failure::NotRun("the small disk would be gone with its broker".into()))
-    }
+/// A `semel serve` on a small file system of its own, which outlives its kills.
+pub struct OnSmallDisk {
+    server: OwnServer,
+    // Unmounted after the server has ended: fields are dropped in order.
+    _mount: Mount,
 }
 
 impl Host for OnSmallDisk {
     fn address(&self) -> String {
-        self.0.address()
+        self.server.address()
     }
 
     fn kill(&mut self) -> Kept {
-        Self::refusal()
+        self.server.kill()
     }
 
     fn restart(&mut self) -> Kept {
-        Self::refusal()
+        self.server.restart()
     }
 
-    fn set(&mut self, _: &[(&str, &str)]) -> Kept {
-        Self::refusal()
+    fn set(&mut self, settings: &[(&str, &str)]) -> Kept {
+        self.server.set(settings)
     }
 
     fn wipe(&mut self) -> Kept {
-        Self::refusal()
+        // What is in the directory is not seen from here.
+        Err(Failure::NotRun("a small disk is not wiped".into()))
     }
 
     fn life(&self) -> Option<Life> {
-        self.0.life()
+        self.server.life()
     }
 }
 
@@ -304,10 +338,10 @@ impl Drop for Directory {
 ///
 /// The command is given one of these words, and `CERTIFY_BOOTSTRAP` in its environment; it returns once it is done:
 /// `kill` (SIGKILL the broker), `restart` (start it again on the same data, as it was set before, until it serves),
-/// `wipe` (kill it, start it on an empty directory), `small-disk MIB` (kill it, start it on an empty file system of that
-/// size, which is gone with it: `kill` and `restart` bring back what was before), `settings KEY=VALUE ...` (restart it with
-/// these settings besides its own; with none: with its own). If it fails the scenario is not run; only a failed `restart`
-/// after a `kill` is held against the broker.
+/// `wipe` (kill it, start it on an empty directory), `small-disk MIB KEY=VALUE ...` (kill it, start it on an empty file
+/// system of that size with these settings besides its own; it is gone with the broker: `kill` and `restart` bring back
+/// what was before), `settings KEY=VALUE ...` (restart it with these settings besides its own; with none: with its own).
+/// If it fails the scenario is not run; only a failed `restart` after a `kill` is held against the broker.
 #[derive(Clone, Debug)]
 pub struct Commanded {
     command: String,
@@ -326,8 +360,7 @@ impl Commanded {
     /// # Errors
     /// The command failed.
     pub fn restart_with(&self, settings: &[(&str, &str)]) -> Kept {
-        let pairs: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        self.run(&[&["settings"], pairs.iter().map(String::as_str).collect::<Vec<_>>().as_slice()].concat())
+        self.run_set(&["settings"], settings)
     }
 
     /// Kills it and starts it on a small file system.
@@ -335,7 +368,13 @@ impl Commanded {
     /// # Errors
     /// The command failed, or does not know the word.
     pub fn start_on(&self, disk: SmallDisk) -> Kept {
-        self.run(&["small-disk", &disk.size_mib.to_string()])
+        self.run_set(&["small-disk", &disk.size_mib.to_string()], disk.settings)
+    }
+
+    /// Words, and settings behind them.
+    fn run_set(&self, words: &[&str], settings: &[(&str, &str)]) -> Kept {
+        let pairs: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        self.run(&words.iter().copied().chain(pairs.iter().map(String::as_str)).collect::<Vec<_>>())
     }
 
     /// A command that fails says nothing of the broker: the scenario is not run.
@@ -371,6 +410,45 @@ impl Host for Commanded {
 
     fn wipe(&mut self) -> Kept {
         self.run(&["wipe"])
+    }
+
+    fn life(&self) -> Option<Life> {
+        None
+    }
+}
+
+/// A broker that was started by command on a small disk, which a kill would take away.
+pub(crate) struct CommandedOnSmallDisk(Commanded);
+
+impl CommandedOnSmallDisk {
+    pub(crate) fn new(commanded: &Commanded) -> Self {
+        Self(commanded.clone())
+    }
+
+    fn refusal() -> Kept {
+        Err(Failure::NotRun("the small disk would be gone with its broker".into()))
+    }
+}
+
+impl Host for CommandedOnSmallDisk {
+    fn address(&self) -> String {
+        self.0.address()
+    }
+
+    fn kill(&mut self) -> Kept {
+        Self::refusal()
+    }
+
+    fn restart(&mut self) -> Kept {
+        Self::refusal()
+    }
+
+    fn set(&mut self, _: &[(&str, &str)]) -> Kept {
+        Self::refusal()
+    }
+
+    fn wipe(&mut self) -> Kept {
+        Self::refusal()
     }
 
     fn life(&self) -> Option<Life> {

@@ -113,13 +113,19 @@ pub struct Probe {
     trace: Trace,
     made: Leftovers,
     named: AtomicU32,
+    is_thorough: bool,
     // Locked only so that threads of a scenario may share the probe.
     host: Option<Mutex<Box<dyn Host>>>,
 }
 
 impl Probe {
     /// A probe whose names all start with `prefix`, at a broker; `host` if it may be killed.
-    pub(crate) fn new(prefix: &str, address: &str, host: Option<Box<dyn Host>>) -> Kept<Self> {
+    pub(crate) fn new(
+        prefix: &str,
+        address: &str,
+        host: Option<Box<dyn Host>>,
+        is_thorough: bool,
+    ) -> Kept<Self> {
         Ok(Self {
             prefix: prefix.to_owned(),
             address: address.to_owned(),
@@ -127,6 +133,7 @@ impl Probe {
             trace: Trace::default(),
             made: Leftovers::default(),
             named: AtomicU32::new(0),
+            is_thorough,
             host: host.map(Mutex::new),
         })
     }
@@ -134,6 +141,13 @@ impl Probe {
     /// What all names of the scenario start with.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// How often, how many or how long: `short` in every run, `whole` (what the scenario's source writes down) in a
+    /// thorough one.
+    #[must_use]
+    pub fn rounds<T>(&self, short: T, whole: T) -> T {
+        if self.is_thorough { whole } else { short }
     }
 
     /// The process of the broker, if it is the scenario's own.

@@ -18,7 +18,7 @@ use std::{
 use crate::{
     Failure, Probe,
     answer::Step,
-    host::{Commanded, Host, OwnServers},
+    host::{Commanded, CommandedOnSmallDisk, Host, OwnServers},
     probe::wait_until_serving,
     scenario::{Kept, Needs, Scenario, Settings, SmallDisk},
 };
@@ -80,6 +80,8 @@ pub struct Plan {
     pub jobs: usize,
     /// Longest time of one.
     pub limit: Duration,
+    /// With the rounds and sizes that the sources write down ([`Probe::rounds`]), which takes many minutes.
+    pub is_thorough: bool,
     /// When none is begun any more; those that are left are not run.
     pub last_start: Option<Instant>,
 }
@@ -245,7 +247,7 @@ fn play_on_small_disk(
     let finding = match started {
         Ok(()) => {
             let job = Job { scenario, ground: Ground::Commanded(commanded) };
-            let finding = play(&job, plan.limit);
+            let finding = play(&job, plan);
             progress(&finding);
             finding
         }
@@ -285,7 +287,7 @@ fn work_off(jobs: VecDeque<Job<'_>>, plan: &Plan, threads: usize, progress: Prog
                     let finding = if plan.is_over() {
                         not_run(job.scenario, OUT_OF_TIME, progress)
                     } else {
-                        let finding = play(&job, plan.limit);
+                        let finding = play(&job, plan);
                         progress(&finding);
                         finding
                     };
@@ -302,12 +304,12 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Runs one scenario within its time.
-fn play(job: &Job<'_>, limit: Duration) -> Finding {
+fn play(job: &Job<'_>, plan: &Plan) -> Finding {
     let started = Instant::now();
-    let (verdict, steps) = match probe_for(job) {
+    let (verdict, steps) = match probe_for(job, plan.is_thorough) {
         Ok(probe) => {
             let own = format!("{}-", probe.prefix());
-            let (verdict, steps) = watch(job.scenario, probe, limit * job.patience());
+            let (verdict, steps) = watch(job.scenario, probe, plan.limit * job.patience());
             (plainly(verdict, &own), steps.into_iter().map(|step| step.without(&own)).collect())
         }
         Err(Failure::NotRun(reason)) => (Verdict::NotRun(reason), Vec::new()),
@@ -324,10 +326,10 @@ fn plainly(verdict: Verdict, own: &str) -> Verdict {
     }
 }
 
-fn probe_for(job: &Job<'_>) -> Kept<Probe> {
+fn probe_for(job: &Job<'_>, is_thorough: bool) -> Kept<Probe> {
     let prefix = prefix(job.scenario.id);
     match job.ground {
-        Ground::Shared(address) => Probe::new(&prefix, address, None),
+        Ground::Shared(address) => Probe::new(&prefix, address, None, is_thorough),
         Ground::Commanded(commanded) => {
             // A scenario that ran out of time may have left it dead.
             if crate::Client::connect(commanded.address()).is_err() {
@@ -335,18 +337,22 @@ fn probe_for(job: &Job<'_>) -> Kept<Probe> {
                 restarted.map_err(|failure| Failure::NotRun(failure.reason()))?;
             }
             wait_until_serving(&commanded.address())?;
-            Probe::new(&prefix, &commanded.address(), Some(Box::new(commanded.clone())))
+            let host: Box<dyn Host> = match job.scenario.needs {
+                Needs::SmallDisk(_) => Box::new(CommandedOnSmallDisk::new(commanded)),
+                Needs::Nothing | Needs::Settings(_) | Needs::Restart(_) => Box::new(commanded.clone()),
+            };
+            Probe::new(&prefix, &commanded.address(), Some(host), is_thorough)
         }
-        Ground::Fresh(servers, settings) => probe_of_own(&prefix, servers.start(settings)?),
-        Ground::Small(servers, disk) => probe_of_own(&prefix, servers.start_on(disk)?),
+        Ground::Fresh(servers, settings) => probe_of_own(&prefix, servers.start(settings)?, is_thorough),
+        Ground::Small(servers, disk) => probe_of_own(&prefix, servers.start_on(disk)?, is_thorough),
     }
 }
 
 /// A probe at a server of its own, which ends with the probe.
-fn probe_of_own(prefix: &str, server: impl Host + 'static) -> Kept<Probe> {
+fn probe_of_own(prefix: &str, server: impl Host + 'static, is_thorough: bool) -> Kept<Probe> {
     let address = server.address();
     wait_until_serving(&address)?;
-    Probe::new(prefix, &address, Some(Box::new(server)))
+    Probe::new(prefix, &address, Some(Box::new(server)), is_thorough)
 }
 
 /// Starts all names of a scenario in this run.

@@ -133,16 +133,18 @@ pub enum Needs {
     Settings(Settings),
     /// A broker of its own with these settings, to be killed and restarted ([`Probe::kill`], [`Probe::restart`]).
     Restart(Settings),
-    /// A broker of its own whose data lives on a file system of this many MiB and nothing else: to be filled, not to be
-    /// killed, for what was written goes with it.
+    /// A broker of its own whose data lives on a small file system and nothing else: to be filled. It may be killed
+    /// where the file system outlives it, which that of a broker that is started by command does not.
     SmallDisk(SmallDisk),
 }
 
-/// The size of a file system that a scenario fills, in MiB (1,048,576 bytes); at least what the broker needs to start.
+/// A file system that a scenario fills, and how the broker on it is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SmallDisk {
-    /// MiB.
+    /// Its size in MiB (1,048,576 bytes); at least what the broker needs to start.
     pub size_mib: u32,
+    /// Settings of the broker.
+    pub settings: Settings,
 }
 
 /// A scenario.
@@ -166,6 +168,8 @@ pub struct Scenario {
     pub expectation: Expectation,
     /// What it needs.
     pub needs: Needs,
+    /// What of its source's text is not tried, not even in a thorough run, and why; empty if it is whole.
+    pub left_out: &'static str,
     /// The program.
     pub run: fn(&mut Probe) -> Kept,
 }
@@ -184,6 +188,7 @@ impl Scenario {
             versions: "classic",
             expectation: Expectation::Kafka,
             needs: Needs::Nothing,
+            left_out: "",
             run,
         }
     }

@@ -35,7 +35,7 @@ const B84: Scenario = Scenario {
     promise: "A full disk costs no transaction and no identity: clients hear that they may try again, and once there is room they go on.",
     source: "apache/kafka#8239 (KAFKA-9666), #13499 (KAFKA-14880); datastax/starlight-for-kafka#40",
     basis: &[Basis::Thread, Basis::Beyond],
-    needs: Needs::SmallDisk(SmallDisk { size_mib: SIZE_MIB }),
+    needs: Needs::SmallDisk(SmallDisk { size_mib: SIZE_MIB, settings: &[] }),
     ..Scenario::stricter(
         Area::Recovery,
         "56 a few times or nothing, then the broker ends, for its only log directory counts as failed",

@@ -19,6 +19,9 @@ pub fn print(scenarios: &[&Scenario], is_json: bool) {
         let word = if scenario.is_stricter() { "stricter" } else { "kafka" };
         let (id, area, title) = (scenario.id, scenario.area, scenario.title);
         say::line(&format!("{id:<14} {area:<12} {word:<9} {title}"));
+        if !scenario.left_out.is_empty() {
+            say::line(&format!("{:<37} left out: {}", "", scenario.left_out));
+        }
     }
 }
 
@@ -32,7 +35,7 @@ pub fn head(scenario: &Scenario) -> Value {
         Needs::Nothing => ("nothing", &[] as &[_]),
         Needs::Settings(settings) => ("settings", settings),
         Needs::Restart(settings) => ("restart", settings),
-        Needs::SmallDisk(_) => ("small disk", &[] as &[_]),
+        Needs::SmallDisk(disk) => ("small disk", disk.settings),
     };
     let settings: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     json!({
@@ -47,5 +50,6 @@ pub fn head(scenario: &Scenario) -> Value {
         "kafka_answers": kafka,
         "needs": needs,
         "settings": settings,
+        "left_out": scenario.left_out,
     })
 }

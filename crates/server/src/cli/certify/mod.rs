@@ -34,6 +34,12 @@ use crate::{
 /// Exit status: the broker cannot be reached.
 const EXIT_UNREACHABLE: u8 = EXIT_NOT_FOUND;
 
+/// Longest time of one scenario, in seconds.
+const LIMIT_S: u64 = 60;
+
+/// The same in a thorough run.
+const THOROUGH_LIMIT_S: u64 = 3600;
+
 /// The last exchanges of a broken promise say why; a long fight has thousands.
 const STEPS_SHOWN: usize = 40;
 
@@ -42,11 +48,12 @@ const AFTER_HELP: &str = "Examples:
   semel certify --own-server --strict                judge Semel itself, on servers started for it
   semel certify --list --only 'dedup'                what would be tried, and on whose word
   semel certify --only 'B0*' --only fencing --steps  some of it, with every exchange
+  semel certify --own-server --thorough              the same in full size, for most of an hour
   semel certify --restart-command ./restart --junit report.xml
 
 The restart command is called with one more word, `kill` (SIGKILL the broker), `restart` (start it again on the same
-data), `wipe` (kill it, start it on an empty directory), `small-disk MIB` (kill it, start it on an empty file system of
-that size) or `settings KEY=VALUE ...` (restart it with these settings, with none: with its own), and CERTIFY_BOOTSTRAP in its environment; it returns once that is done. Without it the scenarios that need it are not run, and said so.
+data), `wipe` (kill it, start it on an empty directory), `small-disk MIB KEY=VALUE ...` (kill it, start it on an empty
+file system of that size with these settings) or `settings KEY=VALUE ...` (restart it with these settings, with none: with its own), and CERTIFY_BOOTSTRAP in its environment; it returns once that is done. Without it the scenarios that need it are not run, and said so.
 
 Exit status: 0 all of Kafka's promises are kept (with --strict the stricter ones, too), 1 one is broken, 2 wrong usage,
 3 the broker cannot be reached.";
@@ -80,9 +87,13 @@ pub struct Certify {
     /// How many scenarios run side by side.
     #[arg(long, value_name = "NUMBER", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     jobs: u16,
-    /// Longest time of one scenario, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
-    limit: u64,
+    /// Longest time of one scenario, in seconds; 60, with --thorough 3600.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Every scenario with the rounds and sizes that its source writes down: hundreds of kills, a hundred thousand
+    /// transactions. Takes most of an hour instead of half a minute, with --restart-command longer.
+    #[arg(long)]
+    thorough: bool,
     /// Begin no scenario after so many seconds; those that are left are not run, and said so.
     #[arg(long, value_name = "SECONDS")]
     within: Option<u64>,
@@ -216,8 +227,9 @@ impl Certify {
             Target::Listening { address, restart_command: self.restart_command.clone() }
         };
         let last_start = self.within.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        let (jobs, limit) = (self.jobs.into(), Duration::from_secs(self.limit));
-        Ok(Plan { scenarios, target, jobs, limit, last_start })
+        let limit = self.limit.unwrap_or(if self.thorough { THOROUGH_LIMIT_S } else { LIMIT_S });
+        let (jobs, limit) = (self.jobs.into(), Duration::from_secs(limit));
+        Ok(Plan { scenarios, target, jobs, limit, is_thorough: self.thorough, last_start })
     }
 
     /// Prints the report and writes the files; the exit status.
