@@ -208,7 +208,8 @@ impl Mount {
     /// The command that enters its namespace and becomes the program.
     fn entering(&self, program: &Path) -> Vec<OsString> {
         let target = self.holder.id().to_string();
-        let mut command: Vec<OsString> = ["nsenter", "--target", &target, "--mount"].map(OsString::from).into();
+        let mut command: Vec<OsString> =
+            ["nsenter", "--target", &target, "--mount"].map(OsString::from).into();
         if self.is_of_users {
             command.extend(["--user", "--preserve-credentials"].map(OsString::from));
         }

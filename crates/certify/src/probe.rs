@@ -385,8 +385,21 @@ impl Probe {
     ///
     /// # Errors
     /// It has not.
-    pub fn eventually(&self, due: &str, mut look: impl FnMut() -> Kept<bool>) -> Kept {
-        let deadline = Instant::now() + crate::actor::PATIENCE;
+    pub fn eventually(&self, due: &str, look: impl FnMut() -> Kept<bool>) -> Kept {
+        self.eventually_within(crate::actor::PATIENCE, due, look)
+    }
+
+    /// Looks again until something has come about, for as long as is told.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn eventually_within(
+        &self,
+        patience: Duration,
+        due: &str,
+        mut look: impl FnMut() -> Kept<bool>,
+    ) -> Kept {
+        let deadline = Instant::now() + patience;
         while !look()? {
             if Instant::now() > deadline {
                 return Err(Failure::broken("the same question again and again", "no change", due));

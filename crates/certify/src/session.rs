@@ -52,6 +52,9 @@ impl Versions {
     /// `transaction.version` 2 (KIP-890).
     pub const VERSION_2: Self =
         Self { produce: 12, end_txn: 5, init_producer_id: 5, add: 3, txn_offset_commit: 5 };
+    /// Those of librdkafka 2.
+    pub const LIBRDKAFKA: Self =
+        Self { produce: 10, end_txn: 1, init_producer_id: 4, add: 0, txn_offset_commit: 3 };
     /// The oldest that clients still use (aiokafka).
     pub const OLDEST: Self =
         Self { produce: 7, end_txn: 0, init_producer_id: 0, add: 0, txn_offset_commit: 0 };

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use semel_types::{PartitionIndex, WallTime};
 use semel_wire::{
     Text, WireCode,
-    api::produce::{ProducePartition, ProduceRequest, ProduceTopic},
+    api::produce::{ProducePartition, ProduceRequest, ProduceResponse, ProduceTopic},
     batch::{Batch, BatchBuilder, NewRecord},
 };
 
@@ -88,7 +88,7 @@ impl Actor {
         batch: Batch,
     ) -> Answer<Produced> {
         let version = self.session.versions.produce;
-        let came = self.exchange(id, &[(place, batch)]).and_then(|mut answers| {
+        let came = self.exchange_one(id, place, batch).and_then(|mut answers| {
             let only = answers.pop().map(|(_, produced)| produced);
             only.ok_or_else(|| std::io::Error::other("an answer without the partition").into())
         });
@@ -154,6 +154,22 @@ impl Actor {
         self.noted(format!("answer to {said}"), came)
     }
 
+    /// One batch to one partition; since version 13 topics go by their ids.
+    fn exchange_one(
+        &mut self,
+        id: Option<&str>,
+        place: &Place,
+        batch: Batch,
+    ) -> Result<Vec<(Place, Produced)>, ClientError> {
+        let version = self.session.versions.produce;
+        let mut request = request_of(id, -1, &[(place, batch)]);
+        if version >= 13 {
+            let topic_id = self.session.topic_id(&place.topic)?;
+            request.topics.iter_mut().for_each(|topic| topic.topic_id = topic_id);
+        }
+        Ok(answers(self.session.client.call(&request, version)?))
+    }
+
     fn exchange(
         &mut self,
         id: Option<&str>,
@@ -161,14 +177,19 @@ impl Actor {
     ) -> Result<Vec<(Place, Produced)>, ClientError> {
         let response =
             self.session.client.call(&request_of(id, -1, batches), self.session.versions.produce)?;
-        let answers = response.responses.into_iter().flat_map(|topic| {
-            let name = topic.name;
-            topic.partitions.into_iter().map(move |partition| {
-                (Place::of(name.as_str(), partition.index.get()), session::produced(partition))
-            })
-        });
-        Ok(answers.collect())
+        Ok(answers(response))
     }
+}
+
+/// What each partition was answered.
+fn answers(response: ProduceResponse) -> Vec<(Place, Produced)> {
+    let answers = response.responses.into_iter().flat_map(|topic| {
+        let name = topic.name;
+        topic.partitions.into_iter().map(move |partition| {
+            (Place::of(name.as_str(), partition.index.get()), session::produced(partition))
+        })
+    });
+    answers.collect()
 }
 
 /// Values for people.

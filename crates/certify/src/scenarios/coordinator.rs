@@ -5,18 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use semel_wire::{
-    ApiKey,
-    api::{
-        add_partitions_to_txn::AddPartitionsToTxnRequest, end_txn::EndTxnRequest, produce::ProduceRequest,
-    },
-};
+use semel_wire::ApiKey;
 
 use crate::{
-    Actor, Failure, Outcome,
+    Actor,
     Outcome::{Abort, Commit},
     Probe, Producer, Scenario,
-    actor::transact::{add_request, end_request},
     relay::Action,
     scenario::{Area, Basis, Kept, Needs, Settings},
     session::{Isolation, Place},
@@ -27,7 +21,7 @@ use super::markers::QUICK_SWEEP;
 /// This file's scenarios.
 pub(super) const ALL: &[&Scenario] = &[
     &B32, &B32V2, &B32K, &B33, &B33C, &B34, &B34V2, &B36, &B37, &B39, &B40, &B42, &B44, &B45, &B46, &B46R,
-    &B47, &B48,
+    &B47,
 ];
 
 const B32: Scenario = Scenario {
@@ -80,17 +74,28 @@ const B32K: Scenario = Scenario {
     promise: "A commit is remembered across a restart: its retry is told so, and nothing is committed twice.",
     source: "redpanda-data/redpanda PR #3501 and PR #22937",
     basis: &[Basis::Reference, Basis::Thread],
+    versions: "classic, and version 2",
     needs: Needs::Restart(&[]),
     ..Scenario::kafka(Area::Coordinator, b32k)
 };
 
 fn b32k(probe: &mut Probe) -> Kept {
+    let newer = probe.needs_version_2().is_ok().then(|| commit_unheard(probe, true)).transpose()?;
     let (t, me) = commit_unheard(probe, false)?;
-    probe.actor("A")?.comes_to(me.id_or_empty(), &["CompleteCommit"])?;
+    for (_, me) in newer.iter().chain([&(t.clone(), me.clone())]) {
+        probe.actor("A")?.comes_to(me.id_or_empty(), &["CompleteCommit"])?;
+    }
     probe.kill()?;
     probe.restart()?;
     let mut a = probe.actor("A again")?;
     a.end(&me, Commit).is(0)?;
+    visible_once(&mut a, &t)?;
+    let Some((t, me)) = newer else { return Ok(()) };
+    let mut a = probe.actor("A again")?.version_2();
+    for _ in 0..2 {
+        let next = a.end(&me, Commit).is(0)?;
+        probe.same("the epoch from here on", next.epoch(), me.epoch() + 1)?;
+    }
     visible_once(&mut a, &t)
 }
 
@@ -153,7 +158,7 @@ const B33C: Scenario = Scenario {
 
 fn b33c(probe: &mut Probe) -> Kept {
     let (t, id) = (probe.topic()?, probe.id("x"));
-    for round in 0..40 {
+    for round in 0..probe.rounds(40, 200) {
         let (mut a, mut b) = (probe.actor("A")?, probe.actor("B")?);
         let value = format!("{round}");
         let me = a.open(&t, &id, &value)?;
@@ -260,7 +265,7 @@ const B37: Scenario = Scenario {
 };
 
 fn b37(probe: &mut Probe) -> Kept {
-    for (width, count) in [(1, 100), (50, 8)] {
+    for (width, count) in probe.rounds([(1, 100), (50, 8)], [(1, 500), (50, 500)]) {
         let t = probe.partitions(width)?;
         let mut a = probe.actor("A")?;
         let me = a.init(&probe.id("x"))?;
@@ -294,7 +299,8 @@ const B39: Scenario = Scenario {
 fn b39(probe: &mut Probe) -> Kept {
     let (t, id) = (probe.partitions(30)?, probe.id("x"));
     let mut a = probe.actor("A")?;
-    let me = a.init_within(&id, 2000)?;
+    let timeout_ms = probe.rounds(2000, 5000);
+    let me = a.init_within(&id, timeout_ms)?;
     let started = Instant::now();
     let mut fenced_after = None;
     for place in &t {
@@ -305,12 +311,12 @@ fn b39(probe: &mut Probe) -> Kept {
             break;
         }
         // The pace of the producer: each partition comes long before the timeout would be over.
-        thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(probe.rounds(200, 1000)));
     }
     let said = format!("it was fenced after {fenced_after:?}");
-    let is_timely =
-        fenced_after.is_some_and(|after| (Duration::from_secs(2)..Duration::from_secs(6)).contains(&after));
-    probe.holds(is_timely, &said, "soon after 2 s")?;
+    let due = probe.rounds(2..6, 5..20);
+    let is_timely = fenced_after.is_some_and(|after| due.contains(&after.as_secs()));
+    probe.holds(is_timely, &said, &format!("soon after {timeout_ms} ms"))?;
     t.iter().try_for_each(|place| a.reads(place, &[]))
 }
 
@@ -390,7 +396,7 @@ fn b42(probe: &mut Probe) -> Kept {
 const B44: Scenario = Scenario {
     id: "B44",
     title: "a very wide transaction",
-    promise: "A transaction over a hundred partitions is whole on all of them, however it ends.",
+    promise: "A transaction over hundreds of partitions is whole on all of them, however it ends.",
     source: "redpanda-data/redpanda#6228; confluentinc/librdkafka#3013",
     basis: &[Basis::Kip],
     ..Scenario::kafka(Area::Coordinator, b44)
@@ -398,8 +404,8 @@ const B44: Scenario = Scenario {
 
 fn b44(probe: &mut Probe) -> Kept {
     let mut t = Vec::new();
-    for _ in 0..4 {
-        t.extend(probe.partitions(25)?);
+    for _ in 0..probe.rounds(4, 10) {
+        t.extend(probe.partitions(probe.rounds(25, 100))?);
     }
     let started = Instant::now();
     let (mut a, id) = (probe.actor("A")?, probe.id("x"));
@@ -511,63 +517,4 @@ fn b47(probe: &mut Probe) -> Kept {
     a.end(&me, Commit).is(0)?;
     a.reads(&t, &["in it"])?;
     a.stores(&t, &["in it"])
-}
-
-const B48: Scenario = Scenario {
-    id: "B48",
-    title: "every request of two interleaved producers is answered",
-    promise: "No request of a transaction stays unanswered, whatever it meets.",
-    source: "redpanda-data/redpanda#24468 and #24445",
-    basis: &[Basis::Protocol],
-    ..Scenario::kafka(Area::Coordinator, b48)
-};
-
-fn b48(probe: &mut Probe) -> Kept {
-    let t = probe.partitions(2)?;
-    let pipeline = |name: &str| -> Kept {
-        let (mut a, id) = (probe.actor(name)?, probe.id(name));
-        a.session.client.set_patience(Duration::from_secs(10))?;
-        for round in 0..60 {
-            let me = a.init(&id)?;
-            send_two_transactions(&mut a, &t, &me, round % 4)?;
-            for _ in 0..2 {
-                // In the order of the requests, each with a definite code: receiving checks the number.
-                let added = a.session.client.receive::<AddPartitionsToTxnRequest>(3)?;
-                let codes = added.results_by_topic.iter().flat_map(|topic| &topic.results_by_partition);
-                codes.map(|one| one.partition_error_code.get()).try_for_each(definite)?;
-                let written = a.session.client.receive::<ProduceRequest>(9)?;
-                let codes = written.responses.iter().flat_map(|topic| &topic.partitions);
-                codes.map(|one| one.error_code.get()).try_for_each(definite)?;
-                definite(a.session.client.receive::<EndTxnRequest>(3)?.error_code.get())?;
-            }
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let other = scope.spawn(|| pipeline("B"));
-        pipeline("A")?;
-        other.join().expect("nobody breaks off")
-    })?;
-    t.iter().try_for_each(|place| probe.actor("reader")?.settles(place).map(|_| ()))
-}
-
-/// Two transactions without waiting for any answer; a gap of a few milliseconds between some requests.
-fn send_two_transactions(a: &mut Actor, t: &[Place], me: &Producer, gap_ms: u64) -> Kept {
-    for (place, outcome) in t.iter().zip([Commit, Abort]) {
-        a.session.client.send(&add_request(me, &[place]), 3)?;
-        a.send_produce(place, me, 0, &["one"])?;
-        thread::sleep(Duration::from_millis(gap_ms));
-        let outcome: Outcome = outcome;
-        a.session.client.send(&end_request(me, outcome), 3)?;
-    }
-    Ok(())
-}
-
-/// -1 is never an answer.
-fn definite(code: i16) -> Kept {
-    if code == -1 {
-        Err(Failure::broken("a request of a transaction", "-1", "a definite code"))
-    } else {
-        Ok(())
-    }
 }

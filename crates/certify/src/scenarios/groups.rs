@@ -57,8 +57,12 @@ fn b68(probe: &mut Probe) -> Kept {
     probe.same("all offsets that are not -1", all, vec![(0, 100)])?;
     drop(a);
     // Its timeout is over.
-    reader.group_stands_at(&g, &t[0], 100)?;
-    reader.group_stands_at(&g, &t[1], -1)
+    for (place, before) in [(&t[0], 100), (&t[1], -1)] {
+        reader.group_stands_at(&g, place, before)?;
+        let seen = reader.group_offset(&g, place, false)?;
+        probe.same("a fetch of any offset", seen, GroupOffset { code: 0, offset: before })?;
+    }
+    Ok(())
 }
 
 /// OffsetFetch of everything a group has, in whatever state: partition and offset.
@@ -82,7 +86,7 @@ const B69: Scenario = Scenario {
 
 fn b69(probe: &mut Probe) -> Kept {
     let (t, g) = (probe.topic()?, probe.group("g"));
-    for round in 0..5 {
+    for round in 0..probe.rounds(5, 20) {
         die_with_offsets(probe, &g, &t, round)?;
         let died = Instant::now();
         probe.actor("next")?.group_stands_at(&g, &t, -1)?;
@@ -118,10 +122,13 @@ const B69K: Scenario = Scenario {
 
 fn b69k(probe: &mut Probe) -> Kept {
     let (t, g) = (probe.topic()?, probe.group("g"));
-    die_with_offsets(probe, &g, &t, 7)?;
-    probe.kill()?;
-    probe.restart()?;
-    probe.actor("next")?.group_stands_at(&g, &t, -1)
+    for round in 0..probe.rounds(1, 5) {
+        die_with_offsets(probe, &g, &t, round)?;
+        probe.kill()?;
+        probe.restart()?;
+        probe.actor("next")?.group_stands_at(&g, &t, -1)?;
+    }
+    Ok(())
 }
 
 const B71: Scenario = Scenario {
@@ -271,7 +278,7 @@ fn b75(probe: &mut Probe) -> Kept {
     let (t, g) = (probe.topic()?, probe.group("g"));
     let (mut a, mut reader) = (probe.actor("A")?, probe.actor("reader")?);
     let me = a.init(&probe.id("x"))?;
-    for offset in 0..150 {
+    for offset in 0..probe.rounds(150, 2000) {
         a.add_offsets(&me, &g)?;
         a.commit_offset(&me, &g, (&t, offset)).is(0)?;
         a.end(&me, Commit).is(0)?;

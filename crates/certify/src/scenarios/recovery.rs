@@ -25,11 +25,12 @@ const B78: Scenario = Scenario {
     source: "redpanda-data/redpanda#3039; AutoMQ/automq#437, #369, #509; confluentinc/librdkafka#3584 and #4401",
     basis: &[Basis::Kip, Basis::Thread],
     needs: Needs::Restart(&[]),
+    left_out: "librdkafka, franz-go and kafka-python themselves: the suite sends what they send",
     ..Scenario::kafka(Area::Recovery, b78)
 };
 
 fn b78(probe: &mut Probe) -> Kept {
-    write_through_kills(probe, 1, 2)
+    write_through_kills(probe, 1, probe.rounds(2, 20))
 }
 
 const B78W: Scenario = Scenario {
@@ -46,7 +47,7 @@ const B78W: Scenario = Scenario {
 };
 
 fn b78w(probe: &mut Probe) -> Kept {
-    write_through_kills(probe, 5, 1)
+    write_through_kills(probe, 5, probe.rounds(1, 20))
 }
 
 const WRITERS: i32 = 3;
@@ -66,8 +67,9 @@ fn write_through_kills(probe: &mut Probe, in_flight: usize, kills: u32) -> Kept 
             scope.spawn(move || write_until(address, place, me, in_flight, is_over))
         };
         let writers: Vec<_> = (0..t.len()).map(write).collect();
-        let killed = (0..kills).try_for_each(|_| {
-            thread::sleep(Duration::from_millis(400));
+        let killed = (0..kills).try_for_each(|kill| {
+            let whole_ms = 3000 + 1000 * u64::from(kill % 6);
+            thread::sleep(Duration::from_millis(probe.rounds(400, whole_ms)));
             probe.kill()?;
             probe.restart()
         });
@@ -178,6 +180,7 @@ const B81: Scenario = Scenario {
     promise: "A commit that was acknowledged is read after any crash, once; one without an answer whole or not at all.",
     source: "redpanda-data/redpanda#17921, #17827",
     needs: Needs::Restart(&[]),
+    left_out: "a loss of power: from outside a broker can only be killed",
     ..Scenario::stricter_at_times(
         Area::Recovery,
         "killed between the decision and its markers it completes the transaction without them at times: S18",
@@ -188,12 +191,12 @@ const B81: Scenario = Scenario {
 fn b81(probe: &mut Probe) -> Kept {
     let (t, id) = (probe.partitions(2)?, probe.id("x"));
     let (mut committed, mut unknown) = (Vec::new(), Vec::new());
-    for kill in 0..2 {
+    for kill in 0..probe.rounds(2, 300) {
         let address = probe.address().to_owned();
         thread::scope(|scope| -> Kept {
             let writer = scope.spawn(|| commit_until_killed(&address, &t, &id, kill));
             // A different moment of the writer's loop each time.
-            thread::sleep(Duration::from_millis(300 + 170 * u64::from(kill)));
+            thread::sleep(Duration::from_millis(300 + 170 * u64::from(kill % 5)));
             probe.kill()?;
             let (known, last) = writer.join().expect("the writer does not break off");
             committed.extend(known);

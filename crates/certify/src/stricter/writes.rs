@@ -1,5 +1,7 @@
 //! Stricter promises about writes: acknowledged is stored, stored is stored once.
 
+use std::thread;
+
 use crate::{
     Outcome::{Abort, Commit},
     Probe, Scenario,
@@ -94,7 +96,27 @@ fn b07(probe: &mut Probe) -> Kept {
     a.produce(&t, &me, 17, &values[17..]).is(45)?;
     a.produce(&t, &me, 0, &values[..17]).is_stored_at(0)?;
     a.produce(&t, &me, 17, &values[17..]).is_stored_at(17)?;
-    a.stores(&t, &values)
+    a.stores(&t, &values)?;
+    (0..probe.rounds(20, 200)).try_for_each(|_| b07_race(probe, &values))
+}
+
+/// Both batches at once on two connections, each a first one. Whatever came (45, or a connection closed for the newer
+/// one), its client sends what was not acknowledged again, in order.
+fn b07_race(probe: &Probe, values: &[&str]) -> Kept {
+    let t = probe.topic()?;
+    let (mut a, mut b) = (probe.actor("A")?, probe.actor("B")?);
+    let me = a.init_plain()?;
+    let (first, second) = thread::scope(|scope| {
+        let other = scope.spawn(|| b.produce(&t, &me, 17, &values[17..]).code());
+        (a.produce(&t, &me, 0, &values[..17]).code(), other.join().expect("nobody breaks off"))
+    });
+    let said = format!("the first batch: {first:?}, the second: {second:?}");
+    let is_fine = matches!(first, Some(0) | None) && matches!(second, Some(0 | 45) | None);
+    probe.holds(is_fine, &said, "0 or a closed connection; 45 for the second alone")?;
+    let mut again = probe.actor("A again")?;
+    again.produce(&t, &me, 0, &values[..17]).is_stored_at(0)?;
+    again.produce(&t, &me, 17, &values[17..]).is_stored_at(17)?;
+    again.stores(&t, values)
 }
 
 const S10: Scenario = Scenario {
