@@ -334,6 +334,17 @@ impl Probe {
         wait_until_serving(&self.address)
     }
 
+    /// Starts the broker again on a disk that is full: that its coordinators take anything is not waited for.
+    ///
+    /// # Errors
+    /// It does not come up.
+    pub fn restart_full(&mut self) -> Kept {
+        self.host()?.restart()?;
+        self.address = self.host()?.address();
+        self.trace.add("restart", "the broker is back");
+        Ok(())
+    }
+
     /// Restarts the broker with these settings besides those that it has; its last restart in the scenario takes them
     /// back with `&[]` where the broker is not the scenario's own.
     ///

@@ -33,11 +33,14 @@ const B77: Scenario = Scenario {
     promise: "A consume-transform-produce loop copies each record once, whoever dies or joins meanwhile.",
     source: "akka/alpakka-kafka#756 and #758; zio/zio-kafka#590; aio-libs/aiokafka#844; confluentinc/librdkafka#3400; KIP-447",
     basis: &[Basis::Kip],
+    left_out: "librdkafka, franz-go and Java as workers: the suite sends what they send",
     ..Scenario::kafka(Area::Groups, b77)
 };
 
 fn b77(probe: &mut Probe) -> Kept {
-    copy(probe, 10).map(|_| ())
+    let amount = Amount { partitions: 4, batches: 12, batch: 1, life: 10, limit_s: 40 };
+    let whole = Amount { partitions: 8, batches: 125, batch: 100, life: 60, limit_s: 1200 };
+    copy(probe, probe.rounds(amount, whole)).map(|_| ())
 }
 
 const B88: Scenario = Scenario {
@@ -50,15 +53,34 @@ const B88: Scenario = Scenario {
 };
 
 fn b88(probe: &mut Probe) -> Kept {
-    let codes = copy(probe, 5)?;
+    let amount = Amount { partitions: 4, batches: 12, batch: 1, life: 5, limit_s: 40 };
+    let whole = Amount { batches: 500, limit_s: 1200, ..amount };
+    let codes = copy(probe, probe.rounds(amount, whole))?;
     // Retriable, or an abort and a new join: nothing that clients call fatal.
     let strange: Vec<_> =
         codes.into_iter().filter(|code| ![0, 14, 15, 16, 22, 25, 27, 51].contains(code)).collect();
     probe.same("codes of TxnOffsetCommit that end a client", strange, Vec::new())
 }
 
-const PARTITIONS: i32 = 4;
-const RECORDS: usize = 12;
+/// What is to be copied, and how.
+#[derive(Clone, Copy)]
+struct Amount {
+    partitions: i32,
+    /// Of each partition; a transaction copies one.
+    batches: usize,
+    /// Records of a batch.
+    batch: usize,
+    /// After so many transactions a worker dies in the next one.
+    life: usize,
+    limit_s: u64,
+}
+
+impl Amount {
+    /// Records of a partition.
+    const fn records(self) -> usize {
+        self.batches * self.batch
+    }
+}
 
 /// What the workers share.
 struct Work<'a> {
@@ -66,21 +88,20 @@ struct Work<'a> {
     group: &'a str,
     input: &'a [Place],
     output: &'a [Place],
-    /// After so many transactions a worker dies in the next one.
-    life: usize,
+    amount: Amount,
     copied: AtomicUsize,
     codes: Mutex<BTreeSet<i16>>,
     deadline: Instant,
 }
 
 /// Three workers copy everything; what is read must be the input. Gives the codes of TxnOffsetCommit.
-fn copy(probe: &Probe, life: usize) -> Kept<BTreeSet<i16>> {
+fn copy(probe: &Probe, amount: Amount) -> Kept<BTreeSet<i16>> {
     let (input, output, group) =
-        (probe.partitions(PARTITIONS)?, probe.partitions(PARTITIONS)?, probe.group("g"));
+        (probe.partitions(amount.partitions)?, probe.partitions(amount.partitions)?, probe.group("g"));
     let mut setup = probe.actor("setup")?;
     for place in &input {
-        for number in 0..RECORDS {
-            setup.produce_plain(place, &[&format!("{}.{number}", place.index)]).is(0)?;
+        for batch in numbers(place, amount).chunks(amount.batch) {
+            setup.produce_plain(place, &batch.iter().map(String::as_str).collect::<Vec<_>>()).is(0)?;
         }
     }
     let ids: Vec<_> = (0..3).map(|_| probe.id("x")).collect();
@@ -89,10 +110,10 @@ fn copy(probe: &Probe, life: usize) -> Kept<BTreeSet<i16>> {
         group: &group,
         input: &input,
         output: &output,
-        life,
+        amount,
         copied: AtomicUsize::new(0),
         codes: Mutex::default(),
-        deadline: Instant::now() + Duration::from_secs(40),
+        deadline: Instant::now() + Duration::from_secs(amount.limit_s),
     };
     thread::scope(|scope| {
         let workers: Vec<_> = ids.iter().map(|id| scope.spawn(|| work.live_and_die(id))).collect();
@@ -101,12 +122,17 @@ fn copy(probe: &Probe, life: usize) -> Kept<BTreeSet<i16>> {
     let mut reader = probe.actor("reader")?;
     for (place, source) in output.iter().zip(&input) {
         reader.settles(place)?;
-        let due: Vec<_> = (0..RECORDS).map(|number| format!("{}.{number}", place.index)).collect();
-        let read = reader.values(place, Isolation::Committed)?;
-        probe.holds(read == due, &format!("{} copied of {RECORDS}", read.len()), "each once, in order")?;
-        reader.group_stands_at(&group, source, i64::try_from(RECORDS).unwrap_or(i64::MAX))?;
+        let (read, count) = (reader.values(place, Isolation::Committed)?, amount.records());
+        let said = format!("{} copied of {count}", read.len());
+        probe.holds(read == numbers(place, amount), &said, "each once, in order")?;
+        reader.group_stands_at(&group, source, i64::try_from(count).unwrap_or(i64::MAX))?;
     }
     Ok(work.codes.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// The records of a partition.
+fn numbers(place: &Place, amount: Amount) -> Vec<String> {
+    (0..amount.records()).map(|number| format!("{}.{number}", place.index)).collect()
 }
 
 /// How a worker's share of a generation ended.
@@ -119,20 +145,20 @@ enum Ended {
 
 impl Work<'_> {
     fn is_done(&self) -> bool {
-        self.copied.load(Ordering::Relaxed) >= RECORDS * self.input.len()
+        self.copied.load(Ordering::Relaxed) >= self.amount.records() * self.input.len()
     }
 
     /// One life after the other until everything is copied.
     fn live_and_die(&self, id: &str) -> Kept {
         while !self.is_done() {
             if Instant::now() > self.deadline {
-                return Err(Failure::broken("copying", format!("{:?} records", self.copied), "all in 40 s"));
+                return Err(Failure::broken("copying", format!("{:?} records", self.copied), "all in time"));
             }
             let mut a = Actor::connect(id, self.address, &Trace::default())?;
             let me = a.init(id)?;
             let mut member = Member::new(self.group);
             let mut sequences = vec![0; self.output.len()];
-            let mut left = self.life;
+            let mut left = self.amount.life;
             loop {
                 let share = self.join(&mut a, &mut member)?;
                 match self.copy_share(&mut a, &me, &member, &share, &mut sequences, &mut left)? {
@@ -189,16 +215,21 @@ impl Work<'_> {
                 let (from, to) = (&self.input[*index], &self.output[*index]);
                 let position = self.position(a, from)?;
                 let seen = a.look(from, Look::uncommitted(position).within(1)).is(0)?;
-                let Some(value) = seen.values.first() else { continue };
+                // One byte at most: one whole batch.
+                let values: Vec<_> = seen.values.iter().map(String::as_str).collect();
+                if values.is_empty() {
+                    continue;
+                }
                 a.add(me, &[to])?;
-                a.produce_when_free(to, me, sequences[*index], &[value]).is(0)?;
-                sequences[*index] += 1;
+                a.produce_when_free(to, me, sequences[*index], &values).is(0)?;
+                sequences[*index] += i32::try_from(values.len()).expect("a hundred or less");
                 if *left == 0 {
                     return Ok(Ended::Death);
                 }
                 *left -= 1;
                 a.add_offsets(me, &member.group)?;
-                let committed = a.commit_offset_as(me, member, (from, position + 1));
+                let next = seen.next_offset().expect("there are values");
+                let committed = a.commit_offset_as(me, member, (from, next));
                 let code = committed.code().unwrap_or(-1);
                 self.codes.lock().unwrap_or_else(PoisonError::into_inner).insert(code);
                 if code != 0 {
@@ -206,7 +237,7 @@ impl Work<'_> {
                     return Ok(Ended::Rebalance);
                 }
                 a.end(me, Commit).is(0)?;
-                self.copied.fetch_add(1, Ordering::Relaxed);
+                self.copied.fetch_add(values.len(), Ordering::Relaxed);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Area `recovery`: the disk is full, and then it is not.
 //!
-//! What it does not do: fill a disk that anything else lives on. The broker is started on a small file system of its own.
+//! What these do not do: fill a disk that anything else lives on. The broker is started on a small file system of its own.
 
 use std::time::{Duration, Instant};
 
@@ -13,12 +13,16 @@ use crate::{
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&B84];
+pub(super) const ALL: &[&Scenario] = &[&B84, &B84K];
 
 /// What a coordinator without room may say besides 0: 14, 15, 16, 51 and KAFKA_STORAGE_ERROR (56).
 const DONE_OR_LATER: [i16; 6] = [0, 14, 15, 16, 51, 56];
 
 const SIZE_MIB: u32 = 40;
+
+/// A transactional id that nobody uses is forgotten soon, but not while the disk is being filled.
+const DISK: SmallDisk =
+    SmallDisk { size_mib: SIZE_MIB, settings: &[("transactional.id.expiration.ms", "8000")] };
 
 /// Records that fill the disk, from the largest to the smallest, in bytes.
 const SIZES_BYTES: [usize; 4] = [512 << 10, 64 << 10, 8 << 10, 1 << 10];
@@ -35,7 +39,7 @@ const B84: Scenario = Scenario {
     promise: "A full disk costs no transaction and no identity: clients hear that they may try again, and once there is room they go on.",
     source: "apache/kafka#8239 (KAFKA-9666), #13499 (KAFKA-14880); datastax/starlight-for-kafka#40",
     basis: &[Basis::Thread, Basis::Beyond],
-    needs: Needs::SmallDisk(SmallDisk { size_mib: SIZE_MIB, settings: &[] }),
+    needs: Needs::SmallDisk(DISK),
     ..Scenario::stricter(
         Area::Recovery,
         "56 a few times or nothing, then the broker ends, for its only log directory counts as failed",
@@ -44,6 +48,28 @@ const B84: Scenario = Scenario {
 };
 
 fn b84(probe: &mut Probe) -> Kept {
+    fill_and_ask(probe, false)
+}
+
+const B84K: Scenario = Scenario {
+    id: "B84k",
+    title: "a full disk under the coordinator, and a kill while it is full",
+    promise: "A broker that dies on a full disk comes up on it with everything that it had acknowledged.",
+    source: "apache/kafka#8239 (KAFKA-9666), #13499 (KAFKA-14880)",
+    basis: &[Basis::Thread, Basis::Beyond],
+    needs: Needs::SmallDisk(DISK),
+    ..Scenario::stricter(
+        Area::Recovery,
+        "56 a few times or nothing, then the broker ends, for its only log directory counts as failed",
+        b84k,
+    )
+};
+
+fn b84k(probe: &mut Probe) -> Kept {
+    fill_and_ask(probe, true)
+}
+
+fn fill_and_ask(probe: &mut Probe, is_killed: bool) -> Kept {
     let (t, ballast) = (probe.topic()?, probe.topic()?);
     let (x, opened, fresh) = (probe.id("x"), probe.id("open"), probe.id("fresh"));
     let mut a = probe.actor("A")?;
@@ -56,14 +82,16 @@ fn b84(probe: &mut Probe) -> Kept {
         me = ask_while_full(&mut a, &t, me)?;
         a.try_init(Some(&fresh), 60_000, None).is_any(&DONE_OR_LATER)?;
     }
+    if is_killed {
+        probe.kill()?;
+        probe.restart_full()?;
+        a = probe.actor("A again")?;
+        filling.fill(&mut a)?;
+        me = ask_while_full(&mut a, &t, me)?;
+    }
     a.try_end(&open, Commit).is_any(&DONE_OR_LATER)?;
     probe.delete_topic(&ballast.topic)?;
-    let room = Instant::now();
-    let after = a.init(&x)?;
-    probe.holds(room.elapsed() < SOON, "InitProducerId after there was room", "0 within ten seconds")?;
-    probe.same("the producer id afterwards", after.producer_id(), me.producer_id())?;
-    let raised = after.epoch() - me.epoch();
-    probe.holds((1..=2).contains(&raised), &format!("the epoch went up by {raised}"), "one or two")?;
+    let after = serves_again(probe, &mut a, &me)?;
     // Decided while the disk was full or now: once.
     a.end(&open, Commit).is(0)?;
     a.add(&after, &[&t])?;
@@ -72,8 +100,23 @@ fn b84(probe: &mut Probe) -> Kept {
     for id in [&opened, &x] {
         a.comes_to(id, &["CompleteCommit"])?;
     }
-    a.init(&fresh)?;
-    a.reads(&t, &["open", "after"])
+    a.reads(&t, &["open", "after"])?;
+    // Whether the disk took it or not, nothing keeps an id that never had a transaction.
+    probe.eventually("the id that never had a transaction is forgotten", || {
+        Ok(a.listed_state(&fresh)?.is_none())
+    })?;
+    a.init(&fresh).map(|_| ())
+}
+
+/// There is room again: the producer has its identity within seconds, one or two epochs on.
+fn serves_again(probe: &Probe, a: &mut Actor, me: &Producer) -> Kept<Producer> {
+    let room = Instant::now();
+    let after = a.init(me.id_or_empty())?;
+    probe.holds(room.elapsed() < SOON, "InitProducerId after there was room", "0 within ten seconds")?;
+    probe.same("the producer id afterwards", after.producer_id(), me.producer_id())?;
+    let raised = after.epoch() - me.epoch();
+    probe.holds((1..=2).contains(&raised), &format!("the epoch went up by {raised}"), "one or two")?;
+    Ok(after)
 }
 
 /// What fills the disk. It never writes more than the disk's size: a broker that lives on another disk after all keeps

@@ -1,9 +1,12 @@
-//! Many of everything, in a size that fits into a run: ids, transactions, producers; areas `init` and `coordinator`.
+//! Many of everything: ids, transactions, producers; areas `init` and `coordinator`.
 //!
-//! What these do not do: measure a broker. Each compares what it sees at the end with what it saw at the start, so that
-//! a slow machine is not a broken promise.
+//! By hundreds, so that it fits into a run, and in a thorough one by as many as the sources say. What these do not do:
+//! measure a broker. Each compares what it sees at the end with what it saw at the start, so that a slow machine is not a
+//! broken promise.
 
 use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -11,44 +14,102 @@ use std::{
 use crate::{
     Actor, Filter,
     Outcome::Commit,
-    Probe, Scenario,
+    Probe, Producer, Scenario,
     scenario::{Area, Basis, Kept, Needs},
-    session::Isolation,
+    session::{Isolation, Place},
 };
 
+use super::coordinator::QUICK_EXPIRY;
+
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&B94, &B94K, &B95, &B96];
+pub(super) const ALL: &[&Scenario] = &[&B94, &B94K, &B95, &B95E, &B96];
 
 const B94: Scenario = Scenario {
     id: "B94",
     title: "many producer ids on one partition",
-    promise: "Hundreds of short-lived producers do not slow a partition down, and none of them is forgotten.",
+    promise: "Short-lived producers, however many, do not slow a partition down, and none of them is forgotten.",
     source: "redpanda-data/redpanda#10238, PR #11597 and #28233; apache/kafka PR #16075",
     basis: &[Basis::Thread],
+    left_out: "the memory for each id: it cannot be seen from outside",
     ..Scenario::kafka(Area::Init, b94)
 };
 
 fn b94(probe: &mut Probe) -> Kept {
     let t = probe.topic()?;
-    let (mut a, mut steady) = (probe.actor("A")?, probe.actor("steady")?);
+    let mut steady = probe.actor("steady")?;
     let owner = steady.init_plain()?;
-    let (mut first, mut took, mut sequence) = (None, Vec::new(), 0);
-    for number in 0..250 {
-        let me = a.init_plain()?;
-        a.produce(&t, &me, 0, &["one"]).is(0)?;
-        first.get_or_insert(me);
-        if number % 5 == 0 {
-            let asked = Instant::now();
-            steady.produce(&t, &owner, sequence, &["steady"]).is(0)?;
-            took.push(asked.elapsed());
-            sequence += 1;
-        }
-    }
+    let is_over = AtomicBool::new(false);
+    let (made, took) = thread::scope(|scope| -> Kept<_> {
+        let writer = scope.spawn(|| write_steadily(&mut steady, &t, &owner, &is_over));
+        let made = write_once_each(probe, &t, probe.rounds(250, 200_000));
+        is_over.store(true, Ordering::Relaxed);
+        Ok((made?, writer.join().expect("the writer does not break off")?))
+    })?;
     is_steady(probe, "a steady producer's batch", &took)?;
+    let mut a = probe.actor("A")?;
     let end = a.ends(&t)?.high_watermark;
-    let first = first.expect("hundreds have written");
-    a.produce(&t, &first, 0, &["one"]).is_stored_at(0)?;
-    a.produce(&t, &first, 1, &["two"]).is_stored_at(end)
+    let (first, offset) = &made[0];
+    a.produce(&t, first, 0, &["one"]).is_stored_at(*offset)?;
+    a.produce(&t, first, 1, &["two"]).is_stored_at(end)
+}
+
+/// Connections that work side by side where much is to be made.
+const MAKERS: usize = 4;
+
+/// Makes so many, numbered from 0, over several connections at once.
+fn side_by_side<T: Send>(
+    probe: &Probe,
+    count: usize,
+    make: impl Fn(&mut Actor, usize) -> Kept<T> + Sync,
+) -> Kept<Vec<T>> {
+    let share = |maker: usize| -> Kept<Vec<T>> {
+        let mut a = probe.actor("maker")?;
+        (maker..count).step_by(MAKERS).map(|number| make(&mut a, number)).collect()
+    };
+    let share = &share;
+    thread::scope(|scope| {
+        let makers: Vec<_> = (0..MAKERS).map(|maker| scope.spawn(move || share(maker))).collect();
+        let mut all = Vec::new();
+        for maker in makers {
+            all.extend(maker.join().expect("a maker does not break off")?);
+        }
+        Ok(all)
+    })
+}
+
+/// Producers that have written one record each, and where it stands.
+fn write_once_each(probe: &Probe, t: &Place, count: usize) -> Kept<Vec<(Producer, i64)>> {
+    side_by_side(probe, count, |a, _| {
+        let me = a.init_plain()?;
+        let offset = a.produce(t, &me, 0, &["one"]).is(0)?.base_offset.get();
+        Ok((me, offset))
+    })
+}
+
+/// Ids of one transaction each, whose record is the id's number.
+fn transact_once_each(probe: &Probe, t: &Place, count: usize) -> Kept<Vec<String>> {
+    let ids = probe.id("x");
+    side_by_side(probe, count, |a, number| {
+        let id = format!("{ids}-{number}");
+        let me = a.init(&id)?;
+        a.transact(t, &me, (0, &number.to_string()), Commit)?;
+        Ok(id)
+    })
+}
+
+/// Batches at an even pace until the others are done; how long each took.
+fn write_steadily(a: &mut Actor, t: &Place, me: &Producer, is_over: &AtomicBool) -> Kept<Vec<Duration>> {
+    let mut took = Vec::new();
+    for sequence in 0.. {
+        let asked = Instant::now();
+        a.produce(t, me, sequence, &["steady"]).is(0)?;
+        took.push(asked.elapsed());
+        if is_over.load(Ordering::Relaxed) && took.len() >= 20 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(took)
 }
 
 /// The last fifth takes no longer than three times the first one, by its median.
@@ -77,31 +138,30 @@ const B94K: Scenario = Scenario {
 
 fn b94k(probe: &mut Probe) -> Kept {
     let (t, u) = (probe.topic()?, probe.topic()?);
-    let mut a = probe.actor("A")?;
-    let (mut producers, mut ids) = (Vec::new(), Vec::new());
-    for number in 0..150 {
-        let me = a.init_plain()?;
-        a.produce(&t, &me, 0, &["one"]).is_stored_at(number)?;
-        producers.push(me);
-        if number % 3 == 0 {
-            let id = probe.id("x");
-            let me = a.init(&id)?;
-            a.transact(&u, &me, (0, "one"), Commit)?;
-            ids.push(id);
-        }
-    }
-    a.settles(&u)?;
+    let producers = write_once_each(probe, &t, probe.rounds(150, 200_000))?;
+    let ids = transact_once_each(probe, &u, probe.rounds(50, 50_000))?;
+    probe.actor("A")?.settles(&u)?;
     probe.kill()?;
+    let asked = Instant::now();
     probe.restart()?;
+    let said = format!("{:?} until it serves again", asked.elapsed());
+    probe.holds(asked.elapsed() < Duration::from_secs(probe.rounds(60, 10)), &said, "soon")?;
     let mut a = probe.actor("A again")?;
-    let listing = a.list_transactions(Filter::default()).is(0)?;
-    let missing = ids.iter().filter(|id| listing.state_of(id) != Some("CompleteCommit")).count();
-    probe.same("ids that are not listed as committed", missing, 0)?;
-    for (number, me) in (0..).zip(&producers) {
-        a.until_not(&[3, 6], |actor| actor.produce(&t, me, 0, &["one"])).is_stored_at(number)?;
+    probe.same("ids that are not listed as committed", missing(&mut a, &ids, Some("CompleteCommit"))?, 0)?;
+    for (me, offset) in producers.iter().step_by(probe.rounds(1, 100)) {
+        a.until_not(&[3, 6], |actor| actor.produce(&t, me, 0, &["one"])).is_stored_at(*offset)?;
     }
     probe.same("records", a.values(&t, Isolation::Uncommitted)?.len(), producers.len())?;
-    a.reads(&u, &vec!["one"; ids.len()])
+    probe.same("committed records", a.values(&u, Isolation::Committed)?.len(), ids.len())
+}
+
+/// How many ids ListTransactions does not have, or not in this state.
+fn missing(a: &mut Actor, ids: &[String], state: Option<&str>) -> Kept<usize> {
+    let listing = a.list_transactions(Filter::default()).is(0)?;
+    let fits = |listed: &str| state.is_none_or(|state| state == listed);
+    let found = listing.found.iter().filter(|(_, _, listed)| fits(listed));
+    let found: BTreeSet<_> = found.map(|(id, _, _)| id.as_str()).collect();
+    Ok(ids.iter().filter(|id| !found.contains(id.as_str())).count())
 }
 
 const B95: Scenario = Scenario {
@@ -116,9 +176,9 @@ const B95: Scenario = Scenario {
 fn b95(probe: &mut Probe) -> Kept {
     let t = probe.topic()?;
     let mut a = probe.actor("A")?;
-    let (mut ids, mut took) = (Vec::new(), Vec::new());
-    for number in 0..80 {
-        let id = probe.id("x");
+    let (mut ids, mut took, base) = (Vec::new(), Vec::new(), probe.id("x"));
+    for number in 0..probe.rounds(80, 50_000) {
+        let id = format!("{base}-{number}");
         let started = Instant::now();
         let me = a.init(&id)?;
         a.transact(&t, &me, (0, &number.to_string()), Commit)?;
@@ -127,12 +187,32 @@ fn b95(probe: &mut Probe) -> Kept {
     }
     is_steady(probe, "a transaction of a new id", &took)?;
     let asked = Instant::now();
-    let listing = a.list_transactions(Filter::default()).is(0)?;
+    probe.same("ids that are not listed", missing(&mut a, &ids, None)?, 0)?;
     probe.holds(asked.elapsed() < Duration::from_secs(3), "the time of ListTransactions", "under 3 s")?;
-    let missing = ids.iter().filter(|id| listing.state_of(id).is_none()).count();
-    probe.same("ids that are not listed", missing, 0)?;
     a.settles(&t)?;
     probe.same("committed records", a.values(&t, Isolation::Committed)?.len(), ids.len())
+}
+
+const B95E: Scenario = Scenario {
+    id: "B95e",
+    title: "a new transactional id for every transaction, and their expiry",
+    promise: "Ids that an application took once and left are forgotten; what they committed is not.",
+    source: "IBM/sarama#2915; redpanda-data/docs PR #243 and #1425",
+    basis: &[Basis::Protocol],
+    needs: Needs::Settings(QUICK_EXPIRY),
+    left_out: "the room on the disk that they took: it cannot be seen from outside",
+    ..Scenario::kafka(Area::Coordinator, b95e)
+};
+
+fn b95e(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let ids = transact_once_each(probe, &t, probe.rounds(60, 50_000))?;
+    let mut operator = probe.actor("operator")?;
+    probe.eventually_within(Duration::from_secs(60), "all ids are forgotten", || {
+        Ok(missing(&mut operator, &ids, None)? == ids.len())
+    })?;
+    operator.settles(&t)?;
+    probe.same("committed records", operator.values(&t, Isolation::Committed)?.len(), ids.len())
 }
 
 const B96: Scenario = Scenario {
@@ -145,13 +225,20 @@ const B96: Scenario = Scenario {
 };
 
 fn b96(probe: &mut Probe) -> Kept {
-    let alone = transactions(probe, 60)?;
-    is_steady(probe, "a transaction", &alone)?;
+    let count = probe.rounds(60, 5000);
+    let mut all = Vec::new();
+    for width in [1, 2] {
+        let alone = transactions(probe, count, width)?;
+        is_steady(probe, &format!("a transaction over {width} partitions"), &alone)?;
+        all.extend(alone);
+    }
+    is_steady(probe, "a record without a transaction", &plain_records(probe, count)?)?;
+    let (crowd, each) = probe.rounds((6, 12), (16, 312));
     let crowd = thread::scope(|scope| {
-        let others: Vec<_> = (0..6).map(|_| scope.spawn(|| transactions(probe, 12))).collect();
+        let others: Vec<_> = (0..crowd).map(|_| scope.spawn(|| transactions(probe, each, 1))).collect();
         others.into_iter().map(|other| other.join().expect("nobody breaks off")).collect::<Kept<Vec<_>>>()
     })?;
-    let longest = crowd.into_iter().flatten().chain(alone).max().unwrap_or_default();
+    let longest = crowd.into_iter().flatten().chain(all).max().unwrap_or_default();
     probe.holds(
         longest < Duration::from_secs(5),
         &format!("the longest transaction: {longest:?}"),
@@ -159,18 +246,38 @@ fn b96(probe: &mut Probe) -> Kept {
     )
 }
 
-/// Transactions of one record back to back, and how long each took.
-fn transactions(probe: &Probe, count: i32) -> Kept<Vec<Duration>> {
-    let t = probe.topic()?;
-    let mut a: Actor = probe.actor("A")?;
-    let mut me = a.init(&probe.id("x"))?;
+/// Transactions of one record to each partition back to back, and how long each took.
+fn transactions(probe: &Probe, count: i32, width: i32) -> Kept<Vec<Duration>> {
+    let t = probe.partitions(width)?;
+    let mut a = probe.actor("A")?;
+    let me = a.init(&probe.id("x"))?;
     let mut took = Vec::new();
     for number in 0..count {
         let started = Instant::now();
-        me = a.transact(&t, &me, (number, "one"), Commit)?;
+        a.add(&me, &t.iter().collect::<Vec<_>>())?;
+        for place in &t {
+            a.produce_when_free(place, &me, number, &["one"]).is(0)?;
+        }
+        a.end(&me, Commit).is(0)?;
         took.push(started.elapsed());
     }
-    a.settles(&t)?;
-    probe.same("committed records", a.values(&t, Isolation::Committed)?.len(), took.len())?;
+    for place in &t {
+        a.settles(place)?;
+        probe.same("committed records", a.values(place, Isolation::Committed)?.len(), took.len())?;
+    }
+    Ok(took)
+}
+
+/// Records of an idempotent producer one after the other, and how long each took.
+fn plain_records(probe: &Probe, count: i32) -> Kept<Vec<Duration>> {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    let me = a.init_plain()?;
+    let mut took = Vec::new();
+    for number in 0..count {
+        let started = Instant::now();
+        a.produce(&t, &me, number, &["one"]).is(0)?;
+        took.push(started.elapsed());
+    }
     Ok(took)
 }
