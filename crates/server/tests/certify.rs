@@ -66,6 +66,31 @@ fn a_small_disk_is_mounted_for_semel_or_the_reason_is_told() {
 }
 
 #[test]
+fn what_a_scenario_leaves_out_of_its_source_stands_in_the_list() {
+    let listed = json(&certify(&["--list", "--json"]));
+    let all = listed["scenarios"].as_array().expect("a list");
+    let left_out =
+        |id: &str| all.iter().find(|one| one["id"] == id).expect("there is one")["left_out"].clone();
+    assert_eq!(left_out("B01"), "");
+    let reason = left_out("B66");
+    let output = certify(&["--list", "--only", "B66"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains(&format!("left out: {}", reason.as_str().expect("a text"))), "{text}");
+}
+
+#[test]
+fn a_thorough_run_takes_the_rounds_and_times_of_the_source() {
+    // B39 waits for a timeout: of two seconds, or of the five that its source names.
+    let took_ms = |flags: &[&str]| {
+        let run = json(&certify(&[&["--own-server", "--strict", "--only", "B39", "--json"], flags].concat()));
+        assert_eq!(run["scenarios"][0]["verdict"], "kept", "{run}");
+        run["scenarios"][0]["took_ms"].as_u64().expect("a number")
+    };
+    let (short, whole) = (took_ms(&[]), took_ms(&["--thorough"]));
+    assert!(short < 5000 && whole >= 5000, "{short} ms, {whole} ms");
+}
+
+#[test]
 fn a_restart_command_without_the_word_for_a_small_disk_fills_no_disk() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = semel_certify::Server::start(env!("CARGO_BIN_EXE_semel").as_ref(), directory.path(), &[])

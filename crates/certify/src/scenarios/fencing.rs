@@ -160,11 +160,16 @@ fn own_for_one_transaction(a: &mut Actor, t: &Place, id: &str, value: &str, figh
     fight.longest_init = fight.longest_init.max(asked.elapsed());
     match outcome {
         Some(0) => fight.committed.push(value.to_owned()),
-        Some(47 | 90) => fight.refused.push(value.to_owned()),
+        // 48: what Apache Kafka answers to EndTxn 5 while the other one's takeover aborts the transaction.
+        Some(47 | 48 | 90) => fight.refused.push(value.to_owned()),
         // Apache Kafka answers -1 now and then where two take turns: what became of it is unknown.
         Some(-1) | None => {}
         Some(code) => {
-            return Err(Failure::broken("a transaction of an owner that may be fenced", code, "47 or 90"));
+            return Err(Failure::broken(
+                "a transaction of an owner that may be fenced",
+                code,
+                "47, 48 or 90",
+            ));
         }
     }
     Ok(())
