@@ -18,7 +18,7 @@ use crate::{
 
 /// This file's scenarios.
 pub(super) const ALL: &[&Scenario] =
-    &[&B01, &B02, &B03, &B04, &B05, &B08A, &B08B, &B09, &B10, &B12, &B13, &B14, &D1];
+    &[&B01, &B02, &B03, &B04, &B05, &B08A, &B08B, &B09, &B10, &B12, &B13, &B14, &super::told::B100, &D1];
 
 const B01: Scenario = Scenario {
     id: "B01",

@@ -76,7 +76,6 @@ use crate::{Scenario, stricter, tables};
 pub fn all() -> Vec<&'static Scenario> {
     let areas = [
         dedup::ALL,
-        told::ALL,
         fencing::ALL,
         init::ALL,
         coordinator::ALL,

@@ -21,10 +21,8 @@ use crate::{
     session::Place,
 };
 
-/// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&B100];
-
-const B100: Scenario = Scenario {
+/// Stands among the other scenarios of its area.
+pub(super) const B100: Scenario = Scenario {
     id: "B100",
     title: "acknowledged offsets are those that readers see, through losses and kills",
     promise: "An offset that a client was told holds exactly its record, also where the answer came to a retry.",
