@@ -243,6 +243,13 @@ impl Probe {
         group
     }
 
+    /// The name of a topic of this scenario that is made later, or by the broker itself.
+    pub fn topic_name(&self, word: &str) -> String {
+        let name = self.name(word);
+        self.made.note(|made| &mut made.topics, &name);
+        name
+    }
+
     /// `T-0`: partition 0 of a new topic with one partition.
     ///
     /// # Errors
@@ -264,8 +271,7 @@ impl Probe {
     /// # Errors
     /// It was refused.
     pub fn topic_with(&self, count: i32, configs: &[(&str, &str)]) -> Kept<Vec<Place>> {
-        let name = self.name("t");
-        self.made.note(|made| &mut made.topics, &name);
+        let name = self.topic_name("t");
         self.make_topic(&name, count, configs)?;
         Ok((0..count).map(|index| Place::of(&name, index)).collect())
     }

@@ -245,8 +245,18 @@ impl Group {
     pub(crate) fn lose_at_restart(&mut self) {
         if mutated(Mutation::PendingLostAtRestart) {
             self.pending = RedBlackTreeMapSync::default();
-        } else if let Kind::Classic(membership) = &mut self.kind {
-            Arc::make_mut(membership).lose_assignments();
+        }
+        match &mut self.kind {
+            Kind::Classic(membership) if mutated(Mutation::AssignmentsLostAtRestart) => {
+                Arc::make_mut(membership).lose_assignments();
+            }
+            Kind::Consumer(roster) if mutated(Mutation::ConsumersLostAtRestart) => {
+                *roster = Arc::new(Roster::empty(roster.epoch()));
+            }
+            Kind::Streams(roster) if mutated(Mutation::StreamsMembersLostAtRestart) => {
+                *roster = Arc::new(streams::Roster::empty(roster.group_epoch()));
+            }
+            Kind::Classic(_) | Kind::Consumer(_) | Kind::Streams(_) => {}
         }
     }
 

@@ -207,7 +207,7 @@ impl State {
             Event::StreamsMemberReconciled(e) => self.streams(&e.group, e.now, |roster| roster.reconcile(e)),
             Event::StreamsMembersRemoved(e) => self.streams(&e.group, e.now, |roster| roster.remove(e)),
             Event::ShardStarted(event) => {
-                if mutated(Mutation::PendingLostAtRestart) || mutated(Mutation::AssignmentsLostAtRestart) {
+                if loses_at_restart() {
                     let ids: Vec<_> = self.groups.keys().cloned().collect();
                     ids.iter().for_each(|id| self.write((id, event.now), Group::lose_at_restart));
                 }
@@ -319,6 +319,14 @@ impl State {
         }
         Ok(state)
     }
+}
+
+/// A fault that has a start forget something of every group.
+fn loses_at_restart() -> bool {
+    mutated(Mutation::PendingLostAtRestart)
+        || mutated(Mutation::AssignmentsLostAtRestart)
+        || mutated(Mutation::ConsumersLostAtRestart)
+        || mutated(Mutation::StreamsMembersLostAtRestart)
 }
 
 fn stored(

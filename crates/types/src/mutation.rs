@@ -107,6 +107,34 @@ mutations! {
     SessionsNeverExpire,
     /// Every member is told that it leads.
     EverybodyLeads,
+    /// A member of a consumer group speaks in any epoch.
+    ConsumerEpochNotChecked,
+    /// A partition is given to its next owner before the one before has given it up.
+    ConsumerOwnersNotAwaited,
+    /// A member of a consumer group commits positions of what it had in an older epoch.
+    ConsumerOldEpochCommits,
+    /// A member of a consumer group reads positions in any epoch.
+    ConsumerAnyEpochReads,
+    /// Sessions of members of consumer groups last for ever.
+    ConsumerSessionsNeverExpire,
+    /// A start forgets the members of consumer groups.
+    ConsumersLostAtRestart,
+    /// The old holder of a static name in a consumer group goes on.
+    ConsumerInstanceNotFenced,
+    /// A member of a streams group speaks in any epoch.
+    StreamsEpochNotChecked,
+    /// A task is given to its next owner before the one before has let go of it.
+    StreamsOwnersNotAwaited,
+    /// A member of a streams group commits positions of tasks that it had in an older epoch.
+    StreamsOldEpochCommits,
+    /// Sessions of members of streams groups last for ever.
+    StreamsSessionsNeverExpire,
+    /// A start forgets the members of streams groups.
+    StreamsMembersLostAtRestart,
+    /// The old holder of a static name in a streams group goes on.
+    StreamsInstanceNotFenced,
+    /// Members of a streams group are not told what its topics lack.
+    StreamsProblemNotTold,
     /// DeleteRecords says yes and deletes nothing.
     RecordsNotDeleted,
     /// DescribeTransactions tells another state.

@@ -12,6 +12,7 @@ pub mod members;
 mod operator;
 pub mod produce;
 mod read;
+pub mod streams;
 pub mod transact;
 
 use std::{

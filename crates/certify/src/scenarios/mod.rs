@@ -64,6 +64,7 @@ mod pipelines;
 mod reading;
 mod recovery;
 mod security;
+mod streams;
 mod told;
 mod upstream;
 
@@ -85,6 +86,7 @@ pub fn all() -> Vec<&'static Scenario> {
         reading::ALL,
         groups::ALL,
         members::ALL,
+        streams::ALL,
         copying::ALL,
         recovery::ALL,
         disk::ALL,

@@ -2,10 +2,11 @@
 //! (`docs/certify/mutations.md`).
 
 use bytes::Bytes;
-use semel_types::PartitionIndex;
+use semel_types::{PartitionIndex, TopicId};
 use semel_wire::{
-    RawLeaderEpoch, RawOffset, WireCode,
+    ApiKey, RawLeaderEpoch, RawOffset, WireCode,
     api::{
+        consumer_group_describe::ConsumerGroupDescribeRequest,
         describe_groups::DescribeGroupsRequest,
         fetch::{FetchPartition, FetchRequest, FetchTopic},
         join_group::JoinGroupRequest,
@@ -13,7 +14,7 @@ use semel_wire::{
 };
 
 use crate::{
-    Actor, Member,
+    Actor, Consumer, Member,
     Outcome::{Abort, Commit},
     Probe, Scenario,
     actor::members::join_request,
@@ -22,7 +23,7 @@ use crate::{
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&M1, &M2, &M3, &M4, &M5, &M6, &M7, &M8, &M9, &M10];
+pub(super) const ALL: &[&Scenario] = &[&M1, &M2, &M3, &M4, &M5, &M6, &M7, &M8, &M9, &M10, &M11, &M12, &M13];
 
 const M1: Scenario = Scenario {
     id: "M1",
@@ -71,8 +72,18 @@ fn m2(probe: &mut Probe) -> Kept {
     probe.same("members that are told to lead", leaders, 1)
 }
 
-/// Sessions may be short.
-const SHORT_SESSIONS: &[(&str, &str)] = &[("group.min.session.timeout.ms", "500")];
+/// Sessions may be short; those of the protocols whose members do not say how long are.
+pub(super) const SHORT_SESSIONS: &[(&str, &str)] = &[
+    ("group.min.session.timeout.ms", "500"),
+    ("group.consumer.min.heartbeat.interval.ms", "100"),
+    ("group.consumer.heartbeat.interval.ms", "100"),
+    ("group.consumer.min.session.timeout.ms", "500"),
+    ("group.consumer.session.timeout.ms", "500"),
+    ("group.streams.min.heartbeat.interval.ms", "100"),
+    ("group.streams.heartbeat.interval.ms", "100"),
+    ("group.streams.min.session.timeout.ms", "500"),
+    ("group.streams.session.timeout.ms", "500"),
+];
 
 const M3: Scenario = Scenario {
     id: "M3",
@@ -290,4 +301,123 @@ fn m10(probe: &mut Probe) -> Kept {
     probe.actor("B")?.version_2().init(&id)?;
     a.end(&me, Commit).is(90)?;
     a.reads(&t, &["a"])
+}
+
+const M11: Scenario = Scenario {
+    id: "M11",
+    title: "a member of a consumer group that is silent for longer than its session",
+    promise: "The partitions of a consumer that hangs are given to others.",
+    source: "KIP-848",
+    basis: &[Basis::Kip],
+    versions: "ConsumerGroupHeartbeat 1",
+    needs: Needs::Settings(SHORT_SESSIONS),
+    ..Scenario::kafka(Area::Groups, m11)
+};
+
+fn m11(probe: &mut Probe) -> Kept {
+    probe.needs(ApiKey::ConsumerGroupHeartbeat, 1)?;
+    let (t, g) = (probe.topic()?, probe.group("g"));
+    let (mut silent, mut other) = (probe.actor("silent")?, probe.actor("other")?);
+    let joining = Consumer::new(&g, "member-1", &t);
+    let me = joining.at(silent.beat_consumer(&joining).is(0)?.epoch);
+    probe.eventually("no members", || Ok(other.members_of(&g)?.is_empty()))?;
+    silent.beat_consumer(&me).is(25).map(|_| ())
+}
+
+const M12: Scenario = Scenario {
+    id: "M12",
+    title: "the members of a consumer group after a kill of the broker",
+    promise: "Consumers go on after a restart of the broker in the epoch and with the partitions they had.",
+    source: "KIP-848",
+    basis: &[Basis::Kip],
+    versions: "ConsumerGroupHeartbeat 1",
+    needs: Needs::Restart(&[]),
+    ..Scenario::kafka(Area::Groups, m12)
+};
+
+fn m12(probe: &mut Probe) -> Kept {
+    probe.needs(ApiKey::ConsumerGroupHeartbeat, 1)?;
+    let (t, g) = (probe.topic()?, probe.group("g"));
+    let mut a = probe.actor("A")?;
+    let joining = Consumer::new(&g, "member-1", &t);
+    let (me, all) = a.settled(probe, &joining, 1)?;
+    probe.kill()?;
+    probe.restart()?;
+    let mut again = probe.actor("A again")?;
+    let beaten = again.beat_with(&me, &all).is(0)?;
+    probe.same("its epoch", beaten.epoch, me.epoch)?;
+    probe.same("its members", again.members_of(&g)?, vec!["member-1".to_owned()])?;
+    again.commit_in_epoch(&me, (&t, 3)).is(0)?;
+    again.group_stands_at(&g, &t, 3)
+}
+
+const M13: Scenario = Scenario {
+    id: "M13",
+    title: "a position of a partition that is somebody else's by now",
+    promise: "A consumer that was slow does not put the position of its successor back.",
+    source: "KIP-848; KIP-1251",
+    basis: &[Basis::Kip],
+    versions: "OffsetCommit 9, TxnOffsetCommit 3",
+    ..Scenario::kafka(Area::Groups, m13)
+};
+
+fn m13(probe: &mut Probe) -> Kept {
+    probe.needs(ApiKey::ConsumerGroupHeartbeat, 1)?;
+    let (t, g) = (probe.partitions(2)?, probe.group("g"));
+    let (mut a, mut b) = (probe.actor("A")?, probe.actor("B")?);
+    let (old, all) = a.settled(probe, &Consumer::new(&g, "member-1", &t[0]), 2)?;
+    let newcomer = Consumer::new(&g, "member-2", &t[0]);
+    b.beat_consumer(&newcomer).is(0)?;
+    let mut kept = Vec::new();
+    probe.eventually("the first member is asked to give a partition up", || {
+        kept = a.beat_with(&old, &all).is(0)?.assigned.unwrap_or_default();
+        Ok(kept.len() == 1)
+    })?;
+    a.beat_with(&old, &kept).is(0)?;
+    let (second, given) = b.settled(probe, &newcomer, 1)?;
+    let gone = given.iter().find_map(|(_, index)| t.iter().find(|place| place.index == *index));
+    let Some(gone) = gone else { return probe.holds(false, "what the second one has", "a partition") };
+    b.commit_in_epoch(&second, (gone, 7)).is(0)?;
+    a.commit_in_epoch(&old, (gone, 1)).is(113)?;
+    let writer = a.init(&probe.id("x"))?;
+    a.add_offsets(&writer, &g)?;
+    let as_member = Member { generation: old.epoch, ..Member::new(&g).under(&old.id) };
+    a.commit_offset_as(&writer, &as_member, (gone, 2)).is(22)?;
+    a.end(&writer, Abort).is(0)?;
+    a.group_stands_at(&g, gone, 7)
+}
+
+impl Actor {
+    /// Joins a consumer group, or joins it again, and sends heartbeats until it has so many partitions.
+    fn settled(
+        &mut self,
+        probe: &Probe,
+        joining: &Consumer,
+        count: usize,
+    ) -> Kept<(Consumer, Vec<(TopicId, i32)>)> {
+        let joined = self.beat_consumer(joining).is(0)?;
+        let (mut me, mut has) = (joining.at(joined.epoch), joined.assigned.unwrap_or_default());
+        probe.eventually("the member has its share", || {
+            if has.len() == count {
+                return Ok(true);
+            }
+            let beaten = self.beat_with(&me, &has).is(0)?;
+            me.epoch = beaten.epoch;
+            has = beaten.assigned.unwrap_or(std::mem::take(&mut has));
+            Ok(has.len() == count)
+        })?;
+        Ok((me, has))
+    }
+
+    /// The ids of a consumer group's members.
+    fn members_of(&mut self, group: &str) -> Kept<Vec<String>> {
+        let request = ConsumerGroupDescribeRequest { group_ids: vec![group.into()], ..Default::default() };
+        let answer = self.until_free(|actor| {
+            actor.ask("ConsumerGroupDescribe", &request, 0, |response| {
+                response.groups.first().map_or(WireCode(-1), |group| group.error_code)
+            })
+        });
+        let members = answer.is(0)?.groups.into_iter().flat_map(|group| group.members);
+        Ok(members.map(|member| member.member_id.as_str().to_owned()).collect())
+    }
 }

@@ -2,7 +2,10 @@
 
 use alloc::sync::Arc;
 
-use semel_types::{GroupId, Now, PartitionHandle};
+use semel_types::{
+    GroupId, Now, PartitionHandle,
+    mutation::{Mutation, mutated},
+};
 
 use super::{Roster, Seat};
 use crate::{Change, Member, MemberId, Refusal, Volatile};
@@ -43,8 +46,9 @@ pub(crate) fn check_commit(
 fn may_commit(seat: &Seat, member_epoch: Option<i32>, partition: PartitionHandle) -> bool {
     let Some(member_epoch) = member_epoch else { return false };
     let since = seat.assigned.get(&partition).or_else(|| seat.revoking.get(&partition));
-    member_epoch == seat.member_epoch
-        || (member_epoch < seat.member_epoch && since.is_some_and(|since| member_epoch >= *since))
+    let has_had = since.is_some_and(|since| member_epoch >= *since);
+    let may = has_had || mutated(Mutation::ConsumerOldEpochCommits);
+    member_epoch == seat.member_epoch || (member_epoch < seat.member_epoch && may)
 }
 
 /// Notes that a member was heard of, if it has a session.
@@ -64,6 +68,7 @@ impl Roster {
         let seat = self.seat(member).ok_or(Refusal::UnknownMember)?;
         match &seat.member.classic {
             _ if member_epoch == seat.member_epoch => Ok(()),
+            _ if mutated(Mutation::ConsumerAnyEpochReads) => Ok(()),
             Some(_) => Err(Refusal::IllegalGeneration),
             None => Err(Refusal::StaleMember),
         }

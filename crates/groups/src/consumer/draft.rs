@@ -3,7 +3,10 @@
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use semel_events::{ConsumerEpochStarted, ConsumerMember, ConsumerMembersRemoved, ConsumerTarget, Event};
-use semel_types::{Context, DurationMs, GroupId, Now};
+use semel_types::{
+    Context, DurationMs, GroupId, Now,
+    mutation::{Mutation, mutated},
+};
 
 use super::{
     Assignor, Decision, Live, Request, Roster, Settings, Topics, assign::assign, reconcile,
@@ -112,7 +115,8 @@ impl<'a> Draft<'a> {
 
     /// A member's session starts anew.
     pub(super) fn touch(&mut self, member: &MemberId, session: DurationMs) {
-        let until = self.now().plus(session);
+        let for_ever = mutated(Mutation::ConsumerSessionsNeverExpire);
+        let until = self.now().plus(if for_ever { DurationMs::from_ms(1 << 40) } else { session });
         if self.live.sessions.contains_key(member) {
             self.alive = Some((Arc::clone(member), until));
         } else {

@@ -6,7 +6,10 @@
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use semel_events::{ConsumerMemberReconciled, ConsumerProgress, OwnedPartition};
-use semel_types::{GroupId, Now, PartitionHandle};
+use semel_types::{
+    GroupId, Now, PartitionHandle,
+    mutation::{Mutation, mutated},
+};
 
 use super::{AWAY, Owned, Roster, Seat};
 use crate::MemberId;
@@ -61,7 +64,10 @@ fn step(roster: &Roster, member: &MemberId, seat: &Seat, still_has: impl Fn(&Own
     }
     let member_epoch = roster.epoch();
     let wanted: Vec<_> = seat.target.iter().filter(|one| !assigned.contains_key(one)).copied().collect();
-    let is_free = |partition: &PartitionHandle| roster.owner(*partition).is_none_or(|owner| owner == member);
+    let is_free = |partition: &PartitionHandle| {
+        let others = roster.owner(*partition).filter(|owner| *owner != member);
+        others.is_none() || mutated(Mutation::ConsumerOwnersNotAwaited)
+    };
     let (free, taken): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_free);
     assigned.extend(free.into_iter().map(|partition| (partition, member_epoch)));
     let progress = if taken.is_empty() { ConsumerProgress::Stable } else { ConsumerProgress::Waiting };

@@ -3,7 +3,10 @@
 use alloc::{collections::BTreeMap, sync::Arc, vec, vec::Vec};
 
 use semel_events::{Event, StreamsMember, StreamsMemberReconciled, StreamsTarget, StreamsTargetSet};
-use semel_types::{GroupId, Now};
+use semel_types::{
+    DurationMs, GroupId, Now,
+    mutation::{Mutation, mutated},
+};
 
 use super::{
     Candidate, Decision, Denied, Goal, Live, Roster, Settings, Sides, TaskId, Tasks, Told, Topics, assign,
@@ -71,7 +74,9 @@ impl<'a> Draft<'a> {
 
     /// A member was heard of.
     pub(super) fn touch(&mut self, member: &MemberId) {
-        let until = self.now.plus(self.settings.session_timeout);
+        let for_ever = mutated(Mutation::StreamsSessionsNeverExpire);
+        let session = if for_ever { DurationMs::from_ms(1 << 40) } else { self.settings.session_timeout };
+        let until = self.now.plus(session);
         self.live_changed |= !self.live.sessions.contains_key(member);
         self.alive = Some((Arc::clone(member), until));
     }

@@ -6,7 +6,10 @@ use semel_events::{
     GroupKind, GroupKindChanged, StreamsEpochStarted, StreamsKnownTopic, StreamsMember, StreamsMemberChanged,
     StreamsTopology, StreamsTopologySet,
 };
-use semel_types::{Context, DurationMs, GroupId};
+use semel_types::{
+    Context, DurationMs, GroupId,
+    mutation::{Mutation, mutated},
+};
 
 use super::{
     AWAY, Configured, Denied, Heartbeat, InvalidTopology, MissingTopic, Roster, Seat, Settings, Sides,
@@ -151,7 +154,7 @@ impl Draft<'_> {
             }
             return Ok((Some(seat), Some(Arc::clone(&seat.member.id))));
         }
-        if seat.member.id != beat.member {
+        if seat.member.id != beat.member && !mutated(Mutation::StreamsInstanceNotFenced) {
             return Err((Refusal::FencedInstance, Some(taken(beat, instance, seat))));
         }
         check_epoch(seat, beat)?;
@@ -233,6 +236,9 @@ impl Draft<'_> {
 
     fn problem(&self, creation_errors: &str) -> Option<(Status, String)> {
         let problem = self.roster.configured()?.problem.as_ref()?;
+        if mutated(Mutation::StreamsProblemNotTold) {
+            return None;
+        }
         let mut detail = problem.detail.clone();
         if problem.status == Status::MissingInternalTopics && !creation_errors.is_empty() {
             detail = format!("{detail}; Creation failed: {creation_errors}.");
@@ -296,7 +302,9 @@ fn check_epoch(seat: &Seat, beat: &Heartbeat) -> Result<(), Denied> {
     let known = seat.position.member_epoch;
     let missed_one = beat.member_epoch == seat.position.previous_member_epoch
         && beat.owned.as_ref().is_some_and(|owned| seat.position.assigned.contain(owned));
-    if beat.member_epoch == 0 || beat.member_epoch == known || (beat.member_epoch < known && missed_one) {
+    let is_there =
+        beat.member_epoch == 0 || beat.member_epoch == known || (beat.member_epoch < known && missed_one);
+    if is_there || mutated(Mutation::StreamsEpochNotChecked) {
         return Ok(());
     }
     let how = if beat.member_epoch > known { "greater" } else { "smaller" };

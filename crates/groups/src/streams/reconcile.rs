@@ -16,6 +16,7 @@ use alloc::{
 };
 
 use semel_events::StreamsProgress;
+use semel_types::mutation::{Mutation, mutated};
 
 use super::{HeldTasks, TaskId, Tasks};
 
@@ -162,7 +163,8 @@ fn diff_active(parts: &mut Difference, from: &Position, goal: &Goal<'_>) {
         part.active.insert(task.clone(), *since);
     }
     for task in goal.tasks.active.iter().filter(|task| !from.assigned.active.contains_key(*task)) {
-        if goal.others.is_worked_on(task) || goal.others.is_on(goal.process, task) {
+        let is_taken = goal.others.is_worked_on(task) || goal.others.is_on(goal.process, task);
+        if is_taken && !mutated(Mutation::StreamsOwnersNotAwaited) {
             parts.waits = true;
         } else {
             parts.granted.active.insert(task.clone(), goal.assignment_epoch);
