@@ -341,8 +341,8 @@ fn lost_answer(probe: &mut Probe) -> Kept {
     settle(probe, &mut b, &mut newcomer.at(second.epoch), 1).map(|_| ())
 }
 
-/// Heartbeats until the member has so many partitions.
-fn settle(
+/// Heartbeats until the member has so many partitions; it joins with the first if it is in no epoch yet.
+pub(super) fn settle(
     probe: &Probe,
     a: &mut Actor,
     me: &mut Consumer,

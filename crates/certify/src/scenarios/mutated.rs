@@ -2,7 +2,7 @@
 //! (`docs/certify/mutations.md`).
 
 use bytes::Bytes;
-use semel_types::{PartitionIndex, TopicId};
+use semel_types::PartitionIndex;
 use semel_wire::{
     ApiKey, RawLeaderEpoch, RawOffset, WireCode,
     api::{
@@ -13,6 +13,7 @@ use semel_wire::{
     },
 };
 
+use super::members::settle;
 use crate::{
     Actor, Consumer, Member,
     Outcome::{Abort, Commit},
@@ -339,8 +340,8 @@ fn m12(probe: &mut Probe) -> Kept {
     probe.needs(ApiKey::ConsumerGroupHeartbeat, 1)?;
     let (t, g) = (probe.topic()?, probe.group("g"));
     let mut a = probe.actor("A")?;
-    let joining = Consumer::new(&g, "member-1", &t);
-    let (me, all) = a.settled(probe, &joining, 1)?;
+    let mut me = Consumer::new(&g, "member-1", &t);
+    let all = settle(probe, &mut a, &mut me, 1)?;
     probe.kill()?;
     probe.restart()?;
     let mut again = probe.actor("A again")?;
@@ -365,16 +366,17 @@ fn m13(probe: &mut Probe) -> Kept {
     probe.needs(ApiKey::ConsumerGroupHeartbeat, 1)?;
     let (t, g) = (probe.partitions(2)?, probe.group("g"));
     let (mut a, mut b) = (probe.actor("A")?, probe.actor("B")?);
-    let (old, all) = a.settled(probe, &Consumer::new(&g, "member-1", &t[0]), 2)?;
-    let newcomer = Consumer::new(&g, "member-2", &t[0]);
-    b.beat_consumer(&newcomer).is(0)?;
+    let mut old = Consumer::new(&g, "member-1", &t[0]);
+    let all = settle(probe, &mut a, &mut old, 2)?;
+    let mut second = Consumer::new(&g, "member-2", &t[0]);
+    second.epoch = b.beat_consumer(&second).is(0)?.epoch;
     let mut kept = Vec::new();
     probe.eventually("the first member is asked to give a partition up", || {
         kept = a.beat_with(&old, &all).is(0)?.assigned.unwrap_or_default();
         Ok(kept.len() == 1)
     })?;
     a.beat_with(&old, &kept).is(0)?;
-    let (second, given) = b.settled(probe, &newcomer, 1)?;
+    let given = settle(probe, &mut b, &mut second, 1)?;
     let gone = given.iter().find_map(|(_, index)| t.iter().find(|place| place.index == *index));
     let Some(gone) = gone else { return probe.holds(false, "what the second one has", "a partition") };
     b.commit_in_epoch(&second, (gone, 7)).is(0)?;
@@ -388,27 +390,6 @@ fn m13(probe: &mut Probe) -> Kept {
 }
 
 impl Actor {
-    /// Joins a consumer group, or joins it again, and sends heartbeats until it has so many partitions.
-    fn settled(
-        &mut self,
-        probe: &Probe,
-        joining: &Consumer,
-        count: usize,
-    ) -> Kept<(Consumer, Vec<(TopicId, i32)>)> {
-        let joined = self.beat_consumer(joining).is(0)?;
-        let (mut me, mut has) = (joining.at(joined.epoch), joined.assigned.unwrap_or_default());
-        probe.eventually("the member has its share", || {
-            if has.len() == count {
-                return Ok(true);
-            }
-            let beaten = self.beat_with(&me, &has).is(0)?;
-            me.epoch = beaten.epoch;
-            has = beaten.assigned.unwrap_or(std::mem::take(&mut has));
-            Ok(has.len() == count)
-        })?;
-        Ok((me, has))
-    }
-
     /// The ids of a consumer group's members.
     fn members_of(&mut self, group: &str) -> Kept<Vec<String>> {
         let request = ConsumerGroupDescribeRequest { group_ids: vec![group.into()], ..Default::default() };
