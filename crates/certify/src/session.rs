@@ -203,7 +203,12 @@ impl Session {
     /// [`ClientError`].
     pub fn topic_id(&mut self, name: &str) -> Result<TopicId, ClientError> {
         let topic = MetadataRequestTopic { name: Some(name.into()), ..Default::default() };
-        let request = MetadataRequest { topics: Some(vec![topic]), ..Default::default() };
+        // Asking must not make a topic that is not there.
+        let request = MetadataRequest {
+            topics: Some(vec![topic]),
+            allow_auto_topic_creation: false,
+            ..Default::default()
+        };
         let response = self.client.call(&request, 12)?;
         Ok(response.topics.first().map(|topic| topic.topic_id).unwrap_or_default())
     }

@@ -15,6 +15,9 @@ use crate::{
     session::{self, Place, Produced},
 };
 
+/// The version of Produce from which on topics are named by their ids.
+const IDS_SINCE: i16 = 13;
+
 /// A batch of a producer; transactional if it has an id.
 #[must_use]
 pub fn batch_of(producer: &Producer, sequence: i32, values: &[&str]) -> Batch {
@@ -88,7 +91,7 @@ impl Actor {
         batch: Batch,
     ) -> Answer<Produced> {
         let version = self.session.versions.produce;
-        let came = self.exchange_one(id, place, batch).and_then(|mut answers| {
+        let came = self.exchange(id, &[(place, batch)]).and_then(|mut answers| {
             let only = answers.pop().map(|(_, produced)| produced);
             only.ok_or_else(|| std::io::Error::other("an answer without the partition").into())
         });
@@ -133,8 +136,8 @@ impl Actor {
         sequence: i32,
         values: &[&str],
     ) -> Result<(), ClientError> {
-        let request =
-            request_of(producer.id.as_deref(), -1, &[(place, batch_of(producer, sequence, values))]);
+        let batch = batch_of(producer, sequence, values);
+        let request = self.request(producer.id.as_deref(), &[(place, batch)])?;
         self.session.client.send(&request, self.session.versions.produce)
     }
 
@@ -154,37 +157,40 @@ impl Actor {
         self.noted(format!("answer to {said}"), came)
     }
 
-    /// One batch to one partition; since version 13 topics go by their ids.
-    fn exchange_one(
-        &mut self,
-        id: Option<&str>,
-        place: &Place,
-        batch: Batch,
-    ) -> Result<Vec<(Place, Produced)>, ClientError> {
-        let version = self.session.versions.produce;
-        let mut request = request_of(id, -1, &[(place, batch)]);
-        if version >= 13 {
-            let topic_id = self.session.topic_id(&place.topic)?;
-            request.topics.iter_mut().for_each(|topic| topic.topic_id = topic_id);
-        }
-        Ok(answers(self.session.client.call(&request, version)?))
-    }
-
     fn exchange(
         &mut self,
         id: Option<&str>,
         batches: &[(&Place, Batch)],
     ) -> Result<Vec<(Place, Produced)>, ClientError> {
-        let response =
-            self.session.client.call(&request_of(id, -1, batches), self.session.versions.produce)?;
-        Ok(answers(response))
+        let request = self.request(id, batches)?;
+        let response = self.session.client.call(&request, self.session.versions.produce)?;
+        Ok(answers(&request, response))
+    }
+
+    /// The request with acks -1; from [`IDS_SINCE`] on its topics have the ids that the broker tells.
+    fn request(
+        &mut self,
+        id: Option<&str>,
+        batches: &[(&Place, Batch)],
+    ) -> Result<ProduceRequest, ClientError> {
+        let mut request = request_of(id, -1, batches);
+        if self.session.versions.produce >= IDS_SINCE {
+            for topic in &mut request.topics {
+                topic.topic_id = self.session.topic_id(topic.name.as_str())?;
+            }
+        }
+        Ok(request)
     }
 }
 
 /// What each partition was answered.
-fn answers(response: ProduceResponse) -> Vec<(Place, Produced)> {
+fn answers(request: &ProduceRequest, response: ProduceResponse) -> Vec<(Place, Produced)> {
     let answers = response.responses.into_iter().flat_map(|topic| {
-        let name = topic.name;
+        // The answer names its topics as the request did: by name, or by id.
+        let is_by_id = topic.name.as_str().is_empty();
+        let mut topics = request.topics.iter();
+        let asked = topics.find(|asked| is_by_id && asked.topic_id == topic.topic_id);
+        let name = asked.map_or(topic.name, |asked| asked.name.clone());
         topic.partitions.into_iter().map(move |partition| {
             (Place::of(name.as_str(), partition.index.get()), session::produced(partition))
         })

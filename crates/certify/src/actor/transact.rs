@@ -13,7 +13,7 @@ use semel_wire::{
 };
 
 use super::{Actor, Producer, said};
-use crate::{Answer, Identity, scenario::Kept, session::Place};
+use crate::{Answer, ClientError, Identity, scenario::Kept, session::Place};
 
 /// How a transaction ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,14 +208,26 @@ impl Actor {
         self.until_free(|actor| actor.send_offsets(&said, &request))
     }
 
-    /// Any TxnOffsetCommit, once; the code of the first partition.
+    /// Any TxnOffsetCommit, once; the code of the first partition. From [`IDS_SINCE`] on its topics have the ids that the
+    /// broker tells.
     pub fn send_offsets(&mut self, said: &str, request: &TxnOffsetCommitRequest) -> Answer<()> {
         let version = self.session.versions.txn_offset_commit;
-        let came = self.session.client.call(request, version).map(|response| {
+        let came = self.with_ids(request).and_then(|request| self.session.client.call(&request, version));
+        let came = came.map(|response| {
             let mut partitions = response.topics.into_iter().flat_map(|topic| topic.partitions);
             (partitions.next().map_or(WireCode(-1), |partition| partition.error_code), ())
         });
         self.noted(format!("{said} v{version}"), came)
+    }
+
+    fn with_ids(&mut self, request: &TxnOffsetCommitRequest) -> Result<TxnOffsetCommitRequest, ClientError> {
+        let mut request = request.clone();
+        if self.session.versions.txn_offset_commit >= IDS_SINCE {
+            for topic in &mut request.topics {
+                topic.topic_id = self.session.topic_id(topic.name.as_str())?;
+            }
+        }
+        Ok(request)
     }
 
     /// `end(commit|abort)`, asked again while the broker is busy; gives who the producer is from here on.
@@ -272,6 +284,9 @@ impl Actor {
         Ok(producer)
     }
 }
+
+/// The version of TxnOffsetCommit from which on topics are named by their ids.
+const IDS_SINCE: i16 = 6;
 
 /// Stands where a refusal has no identity.
 const NOBODY: Identity = Identity { id: ProducerId::new(0), epoch: ProducerEpoch::ZERO };

@@ -1,32 +1,35 @@
 //! Tables 4.1 to 4.3: Fetch and ListOffsets by isolation level and version.
 
-use semel_types::PartitionIndex;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use semel_types::{PartitionIndex, Sequence, TopicId, WallTime};
 use semel_wire::{
-    RawOffset, WireCode,
+    ApiKey, RawOffset, WireCode,
     api::{
         fetch::{FetchPartition, FetchPartitionResponse, FetchRequest, FetchTopic},
         list_offsets::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic},
     },
-    batch,
+    batch::{self, Batch, BatchBuilder, NewRecord},
 };
 
+use super::offered;
 use crate::{
-    Actor,
+    Actor, Answer,
     Outcome::{Abort, Commit},
     Probe, Producer, Scenario,
-    scenario::{Area, Kept},
+    scenario::{Area, Basis, Kept},
     session::{Isolation, Place},
 };
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&LEVELS, &ABORTED, &LIST];
+pub(super) const ALL: &[&Scenario] = &[&LEVELS, &ABORTED, &LIST, &PLACES];
 
 const LEVELS: Scenario = Scenario {
     id: "T4.1-levels",
     title: "Fetch by isolation level and version",
     promise: "A reader of committed records gets nothing undecided, any other reader gets everything.",
     source: "KIP-98; redpanda-data/redpanda#6630, PR #18852",
-    versions: "Fetch 4 to 12",
+    versions: "Fetch 4 to 18",
     ..Scenario::kafka(Area::Reading, levels)
 };
 
@@ -37,11 +40,11 @@ fn levels(probe: &mut Probe) -> Kept {
     a.end(&aborted, Abort).is(0)?;
     a.settles(&t)?;
     a.open(&t, &probe.id("open"), "open")?;
-    for version in 4..=12 {
+    for version in offered(probe, ApiKey::Fetch, 4..=18)? {
         let all = fetch(&mut a, &t, (0, Isolation::Uncommitted), version)?;
         probe.same(&format!("offsets at level 0, v{version}"), offsets(&all), vec![0, 1, 2])?;
-        let listed = all.aborted_transactions.map_or(0, |listed| listed.len());
-        probe.same(&format!("aborted transactions listed at level 0, v{version}"), listed, 0)?;
+        let is_listed = all.aborted_transactions.is_some();
+        probe.same(&format!("a list of aborted transactions at level 0, v{version}"), is_listed, false)?;
         probe.same("the high watermark", all.high_watermark.get(), 3)?;
         probe.same("the last stable offset", all.last_stable_offset.get(), 2)?;
         let stable = fetch(&mut a, &t, (0, Isolation::Committed), version)?;
@@ -53,6 +56,8 @@ fn levels(probe: &mut Probe) -> Kept {
         let end = fetch(&mut a, &t, (2, Isolation::Committed), version)?;
         probe.same("the code at the last stable offset", end.error_code.get(), 0)?;
         probe.same("offsets from there", offsets(&end), Vec::new())?;
+        let listed = end.aborted_transactions.map(|listed| listed.len());
+        probe.same(&format!("aborted transactions listed from there, v{version}"), listed, Some(0))?;
     }
     Ok(())
 }
@@ -62,7 +67,7 @@ const ABORTED: Scenario = Scenario {
     title: "which aborted transactions a Fetch lists",
     promise: "From wherever a reader starts, aborted records are hidden and no committed one is.",
     source: "apache/kafka TransactionIndex.collectAbortedTxns; KIP-98",
-    versions: "Fetch 12",
+    versions: "Fetch 4 to 18",
     ..Scenario::kafka(Area::Reading, aborted)
 };
 
@@ -79,15 +84,17 @@ fn aborted(probe: &mut Probe) -> Kept {
     a.end(&me, Abort).is(0)?;
     a.settles(&t)?;
     a.produce_plain(&t, &["7"]).is_stored_at(7)?;
-    for from in 0..8 {
-        let answer = fetch(&mut a, &t, (from, Isolation::Committed), 12)?;
-        let listed = answer.aborted_transactions.unwrap_or_default();
-        let mut listed: Vec<_> = listed.iter().map(|one| one.first_offset.get()).collect();
-        listed.sort_unstable();
-        // The one whose marker is below the start must not be listed: its producer's next commit would be hidden.
-        let due: Vec<_> =
-            [(0, 2), (5, 6)].iter().filter(|(_, marker)| *marker >= from).map(|(first, _)| *first).collect();
-        probe.same(&format!("aborted transactions listed from {from}"), listed, due)?;
+    for version in offered(probe, ApiKey::Fetch, 4..=18)? {
+        for from in 0..8 {
+            let answer = fetch(&mut a, &t, (from, Isolation::Committed), version)?;
+            let listed = answer.aborted_transactions.unwrap_or_default();
+            let mut listed: Vec<_> = listed.iter().map(|one| one.first_offset.get()).collect();
+            listed.sort_unstable();
+            // The one whose marker is below the start must not be listed: its producer's next commit would be hidden.
+            let due = [(0, 2), (5, 6)].into_iter().filter(|(_, marker)| *marker >= from);
+            let due: Vec<_> = due.map(|(first, _)| first).collect();
+            probe.same(&format!("aborted transactions listed from {from}, v{version}"), listed, due)?;
+        }
     }
     a.reads(&t, &["3", "7"])
 }
@@ -102,32 +109,88 @@ const LIST: Scenario = Scenario {
     title: "ListOffsets by isolation level and version",
     promise: "The end that a reader is told is one that it can reach.",
     source: "KIP-98; segmentio/kafka-go#407; confluentinc/librdkafka#3423",
-    versions: "ListOffsets 2 to 8",
+    versions: "ListOffsets 1 to 11",
     ..Scenario::kafka(Area::Reading, list)
 };
+
+/// How much later than the first record the second one is.
+const LATER_MS: i64 = 10_000;
 
 fn list(probe: &mut Probe) -> Kept {
     let t = probe.topic()?;
     let mut a = probe.actor("A")?;
-    a.produce_plain(&t, &["plain"]).is_stored_at(0)?;
-    let me = a.open(&t, &probe.id("x"), "open")?;
-    for version in 2..=8 {
-        let mut look = |timestamp, isolation| list_offset(&mut a, &t, timestamp, isolation, version);
+    let me = a.init(&probe.id("x"))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let now = i64::try_from(now).unwrap_or_default();
+    a.produce_batch("Produce plain", &t, None, dated(None, now)).is_stored_at(0)?;
+    a.add(&me, &[&t])?;
+    let later = dated(Some(&me), now + LATER_MS);
+    a.produce_batch("Produce open, ten seconds later", &t, me.id.as_deref(), later).is_stored_at(1)?;
+    for version in offered(probe, ApiKey::ListOffsets, 1..=11)? {
+        let mut look = |timestamp, isolation| list_offset(&mut a, &t, timestamp, isolation, version).is(0);
         probe.same(&format!("latest, level 0, v{version}"), look(-1, 0)?, 2)?;
-        probe.same(&format!("latest, level 1, v{version}"), look(-1, 1)?, 1)?;
+        probe.same(&format!("a time between the two, level 0, v{version}"), look(now + 1, 0)?, 1)?;
+        probe.same(&format!("a time to come, v{version}"), look(i64::MAX / 2, 0)?, -1)?;
+        // Version 1 has no isolation level.
+        let is_stable = version >= 2;
+        probe.same(&format!("latest, level 1, v{version}"), look(-1, 1)?, if is_stable { 1 } else { 2 })?;
         probe.same(&format!("earliest, level 1, v{version}"), look(-2, 1)?, 0)?;
         probe.same(&format!("the first record by time, level 1, v{version}"), look(1, 1)?, 0)?;
-        probe.same(&format!("a time to come, v{version}"), look(i64::MAX / 2, 0)?, -1)?;
+        // The record is there, and nobody may have it yet.
+        let undecided = if is_stable { -1 } else { 1 };
+        probe.same(&format!("a time between the two, level 1, v{version}"), look(now + 1, 1)?, undecided)?;
     }
     a.end(&me, Abort).is(0)?;
     a.settles(&t)?;
     for isolation in [0, 1] {
-        probe.same("latest after the abort", list_offset(&mut a, &t, -1, isolation, 7)?, 3)?;
+        probe.same("latest after the abort", list_offset(&mut a, &t, -1, isolation, 7).is(0)?, 3)?;
+        probe.same("by time after the abort", list_offset(&mut a, &t, now + 1, isolation, 7).is(0)?, 1)?;
     }
     Ok(())
 }
 
-fn list_offset(a: &mut Actor, t: &Place, timestamp: i64, isolation_level: i8, version: i16) -> Kept<i64> {
+/// A batch of one record of a time.
+fn dated(producer: Option<&Producer>, timestamp_ms: i64) -> Batch {
+    let builder = BatchBuilder::new();
+    let builder = match producer {
+        Some(producer) => builder.stamped(producer.stamp, Sequence::default()).transactional(),
+        None => builder,
+    };
+    let timestamp = Some(WallTime::from_ms(timestamp_ms));
+    builder.records([NewRecord { timestamp, ..NewRecord::of(b"dated") }]).build()
+}
+
+const PLACES: Scenario = Scenario {
+    id: "T4.3-places",
+    title: "the special places of ListOffsets by version",
+    promise: "A tool that asks for a place that its version does not have is told so, and not given a time's offset.",
+    source: "apache/kafka ReplicaManager.fetchOffset; KIP-734; KIP-405; KIP-1005; KIP-1023",
+    basis: &[Basis::Reference, Basis::Kip],
+    versions: "ListOffsets 1 to 11",
+    ..Scenario::kafka(Area::Reading, places)
+};
+
+fn places(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let mut a = probe.actor("A")?;
+    a.produce_plain(&t, &["0"]).is_stored_at(0)?;
+    a.produce_plain(&t, &["1"]).is_stored_at(1)?;
+    a.delete_records(&t, 1).is(0)?;
+    for version in offered(probe, ApiKey::ListOffsets, 1..=11)? {
+        // The largest timestamp, the first local record, the last tiered one, the first one to be tiered.
+        for (place, since, due) in [(-3, 7, 1), (-4, 8, 1), (-5, 9, -1), (-6, 11, -1)] {
+            let answer = list_offset(&mut a, &t, place, 0, version);
+            if version < since {
+                answer.is(35)?;
+            } else {
+                probe.same(&format!("place {place}, v{version}"), answer.is(0)?, due)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list_offset(a: &mut Actor, t: &Place, timestamp: i64, isolation_level: i8, version: i16) -> Answer<i64> {
     let partition_index = PartitionIndex::new(t.index);
     let partition = ListOffsetsPartition { partition_index, timestamp, ..Default::default() };
     let topics = vec![ListOffsetsTopic { name: t.topic.as_str().into(), partitions: vec![partition] }];
@@ -137,8 +200,10 @@ fn list_offset(a: &mut Actor, t: &Place, timestamp: i64, isolation_level: i8, ve
         let mut partitions = response.topics.iter().flat_map(|topic| &topic.partitions);
         partitions.next().map_or(WireCode(-1), |partition| partition.error_code)
     });
-    let mut partitions = answer.is(0)?.topics.into_iter().flat_map(|topic| topic.partitions);
-    Ok(partitions.next().map_or(-1, |partition| partition.offset.get()))
+    answer.map(|response| {
+        let mut partitions = response.topics.into_iter().flat_map(|topic| topic.partitions);
+        partitions.next().map_or(-1, |partition| partition.offset.get())
+    })
 }
 
 fn fetch(
@@ -153,11 +218,9 @@ fn fetch(
         partition_max_bytes: 1 << 20,
         ..Default::default()
     };
-    let topics = vec![FetchTopic {
-        topic: t.topic.as_str().into(),
-        partitions: vec![partition],
-        ..Default::default()
-    }];
+    // From here on topics are named by their ids.
+    let topic_id = if version >= 13 { a.session.topic_id(&t.topic)? } else { TopicId::default() };
+    let topics = vec![FetchTopic { topic: t.topic.as_str().into(), topic_id, partitions: vec![partition] }];
     let isolation_level = i8::from(isolation == Isolation::Committed);
     let request =
         FetchRequest { min_bytes: 0, max_wait_ms: 0, isolation_level, topics, ..Default::default() };
