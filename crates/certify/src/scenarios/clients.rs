@@ -255,6 +255,7 @@ fn malformed(me: &Producer, owner: &Producer) -> Vec<(&'static str, i16, Bytes)>
             [good().into_bytes(), batch_of(me, 2, &["bad"]).into_bytes()].concat().into(),
         ),
         ("a batch of an older format", 87, changed(&good(), 16, 2 ^ 1)),
+        ("a batch of the oldest format", 87, changed(&good(), 16, 2)),
         ("a wrong checksum", 2, changed(&good(), 20, 0xff)),
         ("a wrong number of records", 87, counted(&good())),
         ("a transactional batch without transactional id", 53, batch_of(owner, 0, &["bad"]).into_bytes()),

@@ -311,7 +311,9 @@ fn b31(probe: &mut Probe) -> Kept {
     let trace = probe.trace();
     let poller = thread::spawn(move || poll_from_the_start(&address, &id, &trace));
     probe.wipe()?;
-    let (codes, me) = poller.join().expect("the poller does not break off")?;
+    let (codes, me, took) = poller.join().expect("the poller does not break off")?;
+    let said = format!("{took:?} from the open port to the identity");
+    probe.holds(took < Duration::from_secs(probe.rounds(30, 10)), &said, "soon")?;
     let strange: Vec<_> = codes.into_iter().filter(|code| *code != 0 && !BUSY.contains(code)).collect();
     probe.same("codes that no client takes for busy", strange, Vec::new())?;
     let t = probe.topic()?;
@@ -320,16 +322,22 @@ fn b31(probe: &mut Probe) -> Kept {
     a.reads(&t, &["first"])
 }
 
-/// Asks for an identity from before the port opens until it is given; every code that came.
-fn poll_from_the_start(address: &str, id: &str, trace: &crate::Trace) -> Kept<(BTreeSet<i16>, Producer)> {
+/// Asks for an identity from before the port opens until it is given; every code that came, and how long that took from
+/// the first connection on.
+fn poll_from_the_start(
+    address: &str,
+    id: &str,
+    trace: &crate::Trace,
+) -> Kept<(BTreeSet<i16>, Producer, Duration)> {
     let deadline = Instant::now() + Duration::from_secs(50);
-    let mut codes = BTreeSet::new();
+    let (mut codes, mut opened) = (BTreeSet::new(), None);
     // Not the broker that is about to be killed: this one is gone once a connection fails.
     while Actor::connect("poller", address, trace).is_ok() {
         thread::sleep(Duration::from_millis(1));
     }
     loop {
         if let Ok(mut a) = Actor::connect("poller", address, trace) {
+            let opened: Instant = *opened.get_or_insert_with(Instant::now);
             let request = FindCoordinatorRequest {
                 key: id.into(),
                 key_type: KEY_TYPE_TRANSACTION,
@@ -339,7 +347,7 @@ fn poll_from_the_start(address: &str, id: &str, trace: &crate::Trace) -> Kept<(B
             let answer = a.try_init(Some(id), 60_000, None);
             codes.extend(answer.code());
             if answer.code() == Some(0) {
-                return Ok((codes, answer.is(0)?));
+                return Ok((codes, answer.is(0)?, opened.elapsed()));
             }
         }
         if Instant::now() > deadline {

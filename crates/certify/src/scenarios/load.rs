@@ -17,12 +17,13 @@ use crate::{
     Probe, Producer, Scenario,
     scenario::{Area, Basis, Kept, Needs},
     session::{Isolation, Place},
+    stricter::SHORT_EXPIRY,
 };
 
 use super::coordinator::QUICK_EXPIRY;
 
 /// This file's scenarios.
-pub(super) const ALL: &[&Scenario] = &[&B94, &B94K, &B95, &B95E, &B96];
+pub(super) const ALL: &[&Scenario] = &[&B94, &B94E, &B94K, &B95, &B95E, &B96];
 
 const B94: Scenario = Scenario {
     id: "B94",
@@ -36,21 +37,47 @@ const B94: Scenario = Scenario {
 
 fn b94(probe: &mut Probe) -> Kept {
     let t = probe.topic()?;
-    let mut steady = probe.actor("steady")?;
-    let owner = steady.init_plain()?;
-    let is_over = AtomicBool::new(false);
-    let (made, took) = thread::scope(|scope| -> Kept<_> {
-        let writer = scope.spawn(|| write_steadily(&mut steady, &t, &owner, &is_over));
-        let made = write_once_each(probe, &t, probe.rounds(250, 200_000));
-        is_over.store(true, Ordering::Relaxed);
-        Ok((made?, writer.join().expect("the writer does not break off")?))
-    })?;
+    let (made, took) = beside_many(probe, &t, probe.rounds(250, 200_000))?;
     is_steady(probe, "a steady producer's batch", &took)?;
     let mut a = probe.actor("A")?;
     let end = a.ends(&t)?.high_watermark;
     let (first, offset) = &made[0];
     a.produce(&t, first, 0, &["one"]).is_stored_at(*offset)?;
     a.produce(&t, first, 1, &["two"]).is_stored_at(end)
+}
+
+/// Producers that have written one record each and where it stands, and how long a steady one's batches took meanwhile.
+fn beside_many(probe: &Probe, t: &Place, count: usize) -> Kept<(Vec<(Producer, i64)>, Vec<Duration>)> {
+    let mut steady = probe.actor("steady")?;
+    let owner = steady.init_plain()?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write_steadily(&mut steady, t, &owner, &is_over));
+        let made = write_once_each(probe, t, count);
+        is_over.store(true, Ordering::Relaxed);
+        let took = writer.join().expect("the writer does not break off");
+        Ok((made?, took?))
+    })
+}
+
+const B94E: Scenario = Scenario {
+    id: "B94e",
+    title: "many producer ids on one partition, and their expiry",
+    promise: "Forgetting producers that are idle neither slows down nor breaks one that is not.",
+    source: "redpanda-data/redpanda#10238, PR #11597 and #28233; apache/kafka PR #16075",
+    basis: &[Basis::Thread],
+    needs: Needs::Settings(SHORT_EXPIRY),
+    left_out: "that the memory falls: it cannot be seen from outside",
+    ..Scenario::kafka(Area::Init, b94e)
+};
+
+fn b94e(probe: &mut Probe) -> Kept {
+    let t = probe.topic()?;
+    let took = beside_many(probe, &t, probe.rounds(250, 200_000))?.1;
+    is_steady(probe, "a steady producer's batch", &took)?;
+    let stored = probe.actor("reader")?.values(&t, Isolation::Uncommitted)?;
+    let steady = stored.iter().filter(|value| *value == "steady").count();
+    probe.same("records of the steady producer", steady, took.len())
 }
 
 /// Connections that work side by side where much is to be made.

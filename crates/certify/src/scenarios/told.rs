@@ -129,7 +129,9 @@ impl Writer<'_> {
 /// Asks over one connection after the other until there is an answer that is none of a busy broker's, or of one that
 /// has just come up; it has to be 0.
 fn surely<T>(a: &mut Option<Actor>, relay: &Relay, mut ask: impl FnMut(&mut Actor) -> Answer<T>) -> Kept<T> {
-    let deadline = Instant::now() + Duration::from_secs(50);
+    // A broker of somebody else's may take half a minute to come up on a busy machine.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let mut last = None;
     while Instant::now() < deadline {
         let Some(actor) = a.as_mut() else {
             thread::sleep(Duration::from_millis(10));
@@ -137,13 +139,14 @@ fn surely<T>(a: &mut Option<Actor>, relay: &Relay, mut ask: impl FnMut(&mut Acto
             continue;
         };
         let answer = ask(actor);
-        match answer.code() {
+        last = answer.code();
+        match last {
             None => *a = None,
             Some(3 | 5 | 6 | 7 | 14 | 15 | 16 | 19 | 51 | 56) => thread::sleep(Duration::from_millis(10)),
             Some(_) => return answer.is(0),
         }
     }
-    Err(Failure::broken("the same request, again and again", "no acknowledgement", "one"))
+    Err(Failure::broken("the same request, again and again", format!("at last {last:?}"), "0"))
 }
 
 /// One offset never has two values; -1 says that the broker no longer knows it.
