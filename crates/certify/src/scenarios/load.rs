@@ -46,8 +46,11 @@ fn b94(probe: &mut Probe) -> Kept {
     a.produce(&t, first, 1, &["two"]).is_stored_at(end)
 }
 
-/// Producers that have written one record each and where it stands, and how long a steady one's batches took meanwhile.
-fn beside_many(probe: &Probe, t: &Place, count: usize) -> Kept<(Vec<(Producer, i64)>, Vec<Duration>)> {
+/// Producers that have written one record each, and where it stands.
+type Made = Vec<(Producer, i64)>;
+
+/// Such producers, and how long a steady one's batches took meanwhile.
+fn beside_many(probe: &Probe, t: &Place, count: usize) -> Kept<(Made, Vec<Duration>)> {
     let mut steady = probe.actor("steady")?;
     let owner = steady.init_plain()?;
     let is_over = AtomicBool::new(false);
@@ -104,8 +107,8 @@ fn side_by_side<T: Send>(
     })
 }
 
-/// Producers that have written one record each, and where it stands.
-fn write_once_each(probe: &Probe, t: &Place, count: usize) -> Kept<Vec<(Producer, i64)>> {
+/// Makes so many over several connections.
+fn write_once_each(probe: &Probe, t: &Place, count: usize) -> Kept<Made> {
     side_by_side(probe, count, |a, _| {
         let me = a.init_plain()?;
         let offset = a.produce(t, &me, 0, &["one"]).is(0)?.base_offset.get();
