@@ -48,7 +48,7 @@ const AFTER_HELP: &str = "Examples:
   semel certify --own-server --strict                judge Semel itself, on servers started for it
   semel certify --list --only 'dedup'                what would be tried, and on whose word
   semel certify --only 'B0*' --only fencing --steps  some of it, with every exchange
-  semel certify --own-server --thorough              the same in full size, for most of an hour
+  semel certify --own-server --strict --thorough     the same in full size, for twenty minutes
   semel certify --restart-command ./restart --junit report.xml
 
 The restart command is called with one more word, `kill` (SIGKILL the broker), `restart` (start it again on the same
@@ -91,7 +91,7 @@ pub struct Certify {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Every scenario with the rounds and sizes that its source writes down: hundreds of kills, a hundred thousand
-    /// transactions. Takes most of an hour instead of half a minute, with --restart-command longer.
+    /// transactions. Takes Semel twenty minutes instead of half a one, with --restart-command longer.
     #[arg(long)]
     thorough: bool,
     /// Begin no scenario after so many seconds; those that are left are not run, and said so.
