@@ -262,12 +262,14 @@ impl Certify {
         self.status(findings)
     }
 
-    /// Ends the report with what counts: among many stricter promises one broken line is easily overlooked.
+    /// Ends the report with what counts. Among all that Kafka is meant to break one line is easily overlooked.
     fn tell_failing(&self, findings: &[Finding]) {
         let failing: Vec<_> = findings.iter().filter(|finding| self.fails(finding)).collect();
         if !failing.is_empty() {
             let ids: Vec<_> = failing.iter().map(|finding| finding.scenario.id).collect();
             say::line(&format!("\nThe run fails for {}", ids.join(", ")));
+        }
+        if self.reference {
             failing.iter().filter_map(|finding| text::broken(finding)).for_each(|line| say::line(&line));
         }
     }
