@@ -313,16 +313,20 @@ fn api_versions_names_what_clients_look_for() {
     assert_eq!(answer.error_code.get(), 42);
 }
 
-#[test]
-fn the_finalized_level_follows_the_setting() {
-    let mut broker = Broker::with(&[("semel.transaction.version", "0")]);
+fn told_versions(broker: &mut Broker) -> ApiVersionsResponse {
     let on = broker.connect();
     let request = ApiVersionsRequest {
         client_software_name: Text::from("tests"),
         client_software_version: Text::from("1.0"),
         ..Default::default()
     };
-    let answer: ApiVersionsResponse = broker.ask(on, 4, &request).answer();
+    broker.ask(on, 4, &request).answer()
+}
+
+#[test]
+fn the_finalized_level_follows_the_setting() {
+    let mut broker = Broker::with(&[("semel.transaction.version", "0")]);
+    let answer = told_versions(&mut broker);
     let names: Vec<_> = answer.finalized_features.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["group.version", "streams.version"]);
 }
@@ -330,13 +334,7 @@ fn the_finalized_level_follows_the_setting() {
 #[test]
 fn without_topic_ids_no_version_is_named_that_carries_one() {
     let mut broker = Broker::with(&[("semel.topic.ids", "false")]);
-    let on = broker.connect();
-    let request = ApiVersionsRequest {
-        client_software_name: Text::from("tests"),
-        client_software_version: Text::from("1.0"),
-        ..Default::default()
-    };
-    let answer: ApiVersionsResponse = broker.ask(on, 4, &request).answer();
+    let answer = told_versions(&mut broker);
     let highest = |key: ApiKey| {
         let row = answer.api_keys.iter().find(|api| api.api_key == key.get());
         row.map(|api| api.max_version)
