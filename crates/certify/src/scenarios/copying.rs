@@ -53,7 +53,8 @@ const B88: Scenario = Scenario {
 };
 
 fn b88(probe: &mut Probe) -> Kept {
-    let amount = Amount { partitions: 4, batches: 12, batch: 1, life: 5, limit_s: 40 };
+    // Each death stops everybody for a session of six seconds; there are about six at the most.
+    let amount = Amount { partitions: 4, batches: 12, batch: 1, life: 8, limit_s: 55 };
     let whole = Amount { batches: 500, limit_s: 1200, ..amount };
     let codes = copy(probe, probe.rounds(amount, whole))?;
     // Retriable, or an abort and a new join: nothing that clients call fatal.
