@@ -11,17 +11,6 @@ use crate::support::*;
 const PARTITIONS: i32 = 60;
 const MEMBERS: usize = 100;
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
-}
-
 enum Speaks {
     Classic(Box<Classic>),
     Modern(Consumer),
@@ -54,7 +43,7 @@ impl Crowd {
     fn new(seed: u64, modern: usize, limit: usize) -> Self {
         let mut broker = Broker::seeded(&[], seed);
         broker.topic("t", PARTITIONS);
-        let dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let dice = Dice::seeded(seed);
         let (kinds, committed) = (BTreeMap::new(), BTreeMap::new());
         let (actors, born, next, commits) = (Vec::new(), 0, 0, (0, 0));
         Self { broker, dice, actors, born, modern, limit, kinds, committed, next, commits }

@@ -14,17 +14,6 @@ use crate::support::*;
 
 const PLACE: Place<'static> = ("t", 0);
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
-}
-
 /// What a client is doing.
 #[derive(Clone, Copy)]
 enum Doing {
@@ -64,7 +53,7 @@ impl World {
         broker.topic("t", 1);
         Self {
             broker,
-            dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            dice: Dice::seeded(seed),
             clients: Vec::new(),
             generation: 0,
             told: BTreeMap::new(),

@@ -12,22 +12,6 @@ const IDS: [&str; 2] = ["tx-0", "tx-1"];
 const PLACES: [Place<'static>; 3] = [("t", 0), ("t", 1), ("u", 0)];
 const TIMEOUT_MS: i64 = 5000;
 
-/// Small deterministic randomness: a failing history is its seed.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % bound
-    }
-
-    fn one_in(&mut self, chance: usize) -> bool {
-        self.below(chance) == 0
-    }
-}
-
 /// A record that was acknowledged.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Stored {
@@ -80,7 +64,7 @@ impl World {
         let plain = Plain { stamp: broker.init_idempotent(on), sent: Vec::new() };
         Self {
             broker,
-            dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+            dice: Dice::seeded(seed),
             ids: Default::default(),
             instances: Vec::new(),
             plain,

@@ -3,6 +3,7 @@
 mod classics;
 mod client;
 mod consumers;
+mod dice;
 mod log;
 mod members;
 mod reader;
@@ -23,6 +24,7 @@ use semel_wire::{Message, Reader, ResponseHeader, Writer, frame};
 pub use classics::*;
 pub use client::*;
 pub use consumers::*;
+pub use dice::Dice;
 pub use members::*;
 pub use reader::*;
 
