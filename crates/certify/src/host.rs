@@ -130,13 +130,15 @@ impl OwnServers {
         &self,
         command: &[OsString],
         directory: Directory,
-        arguments: &[&str],
+        settings: &[(&str, &str)],
     ) -> Result<OwnServer, Failure> {
+        let options = options(settings);
+        let options: Vec<_> = options.iter().map(String::as_str).collect();
         let mut started = self.started();
         if started.is_over {
             return Err(Started::refusal());
         }
-        let server = Server::spawn_behind(command, &directory.0, arguments, &[])?;
+        let server = Server::spawn_behind(command, &directory.0, &options, &[])?;
         started.lives.push(server.life());
         drop(started);
         Ok(OwnServer { server: server.ready()?, directory })
@@ -148,9 +150,7 @@ impl OwnServers {
     /// It does not come up.
     pub fn start(&self, settings: &[(&str, &str)]) -> Result<OwnServer, Failure> {
         let directory = self.directory()?;
-        let pairs = pairs(settings);
-        let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
-        self.own(&[self.program.clone().into()], directory, &arguments)
+        self.own(&[self.program.clone().into()], directory, settings)
     }
 
     /// Starts one whose directory is a file system in memory, mounted where only the server and who holds it see it.
@@ -161,9 +161,7 @@ impl OwnServers {
         let directory = self.directory()?;
         let mount = Mount::at(disk, &directory.0)
             .map_err(|said| Failure::NotRun(format!("no small file system can be mounted here: {said}")))?;
-        let pairs = pairs(disk.settings);
-        let arguments: Vec<_> = pairs.iter().flat_map(|pair| ["--set", pair]).collect();
-        let server = self.own(&mount.entering(&self.program), directory, &arguments)?;
+        let server = self.own(&mount.entering(&self.program), directory, disk.settings)?;
         Ok(OnSmallDisk { server, _mount: mount })
     }
 }
@@ -226,10 +224,10 @@ impl Drop for Mount {
     }
 }
 
-/// `KEY=VALUE` of the settings that Semel has.
-fn pairs(settings: &[(&str, &str)]) -> Vec<String> {
-    let pairs = settings.iter().filter(|(name, _)| !NOT_NEEDED.contains(name));
-    pairs.map(|(name, value)| format!("{name}={value}")).collect()
+/// Options of `semel serve` for the settings that Semel has.
+fn options(settings: &[(&str, &str)]) -> Vec<String> {
+    let settings = settings.iter().filter(|(name, _)| !NOT_NEEDED.contains(name));
+    settings.flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")]).collect()
 }
 
 /// One `semel serve`.
@@ -255,8 +253,7 @@ impl Host for OwnServer {
 
     fn set(&mut self, settings: &[(&str, &str)]) -> Kept {
         self.server.terminate()?;
-        let pairs = pairs(settings);
-        self.server.add_arguments(pairs.iter().flat_map(|pair| ["--set", pair]));
+        self.server.add_arguments(options(settings).iter().map(String::as_str));
         self.restart()
     }
 
